@@ -1,0 +1,41 @@
+#include "belfry/base/result.h"
+
+#include "belfry/base/assert.h"
+
+namespace belfry {
+
+std::string_view word(Errc code) {
+  switch (code) {
+    case Errc::invalid_json: return "invalid_json";
+    case Errc::invalid_argument: return "invalid_argument";
+    case Errc::invalid_id: return "invalid_id";
+    case Errc::invalid_time: return "invalid_time";
+    case Errc::unknown_field: return "unknown_field";
+    case Errc::unknown_recipient: return "unknown_recipient";
+    case Errc::not_found: return "not_found";
+    case Errc::already_exists: return "already_exists";
+    case Errc::key_conflict: return "key_conflict";
+    case Errc::lease_lost: return "lease_lost";
+    case Errc::too_large: return "too_large";
+    case Errc::limit_exceeded: return "limit_exceeded";
+    case Errc::overloaded: return "overloaded";
+    case Errc::stopping: return "stopping";
+    case Errc::disk_full: return "disk_full";
+    case Errc::storage_failed: return "storage_failed";
+    case Errc::data_in_use: return "data_in_use";
+    case Errc::unauthorized: return "unauthorized";
+    case Errc::forbidden_host: return "forbidden_host";
+    case Errc::forbidden_origin: return "forbidden_origin";
+    case Errc::method_not_allowed: return "method_not_allowed";
+    case Errc::unsupported: return "unsupported";
+    case Errc::timed_out: return "timed_out";
+    case Errc::cancelled: return "cancelled";
+    case Errc::already_delivered: return "already_delivered";
+    case Errc::already_cancelled: return "already_cancelled";
+    case Errc::wrong_state: return "wrong_state";
+    case Errc::unavailable: return "unavailable";
+  }
+  assertion_failed("a known error code", __FILE__, __LINE__);
+}
+
+}  // namespace belfry

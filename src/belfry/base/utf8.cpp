@@ -1,0 +1,60 @@
+#include "belfry/base/utf8.h"
+
+namespace belfry {
+
+int utf8_sequence(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  int length = 0;
+  unsigned point = 0;
+  unsigned least = 0;
+  if ((first & 0xE0) == 0xC0) {
+    length = 2, point = first & 0x1F, least = 0x80;
+  } else if ((first & 0xF0) == 0xE0) {
+    length = 3, point = first & 0x0F, least = 0x800;
+  } else if ((first & 0xF8) == 0xF0) {
+    length = 4, point = first & 0x07, least = 0x10000;
+  } else {
+    return 0;
+  }
+  if (text.size() < static_cast<std::size_t>(length)) return 0;
+  for (int i = 1; i < length; ++i) {
+    const unsigned next = byte(static_cast<std::size_t>(i));
+    if ((next & 0xC0) != 0x80) return 0;
+    point = (point << 6) | (next & 0x3F);
+  }
+  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
+  return point >= least && point <= 0x10FFFF && !surrogate ? length : 0;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const int length = utf8_sequence(text);
+    if (length == 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(length));
+  }
+  return true;
+}
+
+void append_utf8(std::string& out, unsigned code_point) {
+  const auto put = [&](unsigned byte) { out += static_cast<char>(byte); };
+  if (code_point < 0x80) {
+    put(code_point);
+  } else if (code_point < 0x800) {
+    put(0xC0 | (code_point >> 6));
+    put(0x80 | (code_point & 0x3F));
+  } else if (code_point < 0x10000) {
+    put(0xE0 | (code_point >> 12));
+    put(0x80 | ((code_point >> 6) & 0x3F));
+    put(0x80 | (code_point & 0x3F));
+  } else {
+    put(0xF0 | (code_point >> 18));
+    put(0x80 | ((code_point >> 12) & 0x3F));
+    put(0x80 | ((code_point >> 6) & 0x3F));
+    put(0x80 | (code_point & 0x3F));
+  }
+}
+
+}  // namespace belfry

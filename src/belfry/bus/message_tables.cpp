@@ -1,0 +1,509 @@
+#include "belfry/bus/message_tables.h"
+
+#include <fmt/format.h>
+
+#include "belfry/base/assert.h"
+
+namespace belfry::bus {
+namespace {
+
+using store::Connection;
+using store::Rows;
+
+constexpr store::Migration kMigrations[] = {
+    {1, R"sql(
+      CREATE TABLE bus(
+        id INTEGER PRIMARY KEY CHECK(id = 1), last_sequence INTEGER NOT NULL, ahead_ms INTEGER NOT NULL,
+        clean_stop INTEGER NOT NULL);
+      INSERT INTO bus VALUES(1, 0, 0, 1);
+      CREATE TABLE recipient(
+        number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, kind TEXT NOT NULL, created_ms INTEGER NOT NULL,
+        removed_ms INTEGER, accepted INTEGER NOT NULL DEFAULT 0, acked INTEGER NOT NULL DEFAULT 0,
+        cancelled INTEGER NOT NULL DEFAULT 0, expired INTEGER NOT NULL DEFAULT 0, dead INTEGER NOT NULL DEFAULT 0,
+        noted INTEGER NOT NULL DEFAULT 0);
+      CREATE UNIQUE INDEX recipient_name ON recipient(name) WHERE removed_ms IS NULL;
+      CREATE TABLE message(
+        sequence INTEGER PRIMARY KEY, recipient INTEGER NOT NULL, due_ms INTEGER NOT NULL, created_ms INTEGER NOT NULL,
+        attempts INTEGER NOT NULL, expires_ms INTEGER, look_ms INTEGER, sender TEXT NOT NULL, task TEXT, payload TEXT NOT NULL);
+      CREATE TABLE due(
+        bucket INTEGER NOT NULL, sequence INTEGER NOT NULL, due_ms INTEGER NOT NULL, recipient INTEGER NOT NULL,
+        boot_due_ns INTEGER, expires_ms INTEGER, PRIMARY KEY(bucket, sequence)) WITHOUT ROWID;
+      CREATE TABLE backlog(
+        recipient INTEGER NOT NULL, order_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, sequence INTEGER NOT NULL,
+        PRIMARY KEY(recipient, order_ms, due_ms, sequence)) WITHOUT ROWID;
+      CREATE TABLE ended(
+        hour INTEGER NOT NULL, sequence INTEGER NOT NULL, recipient INTEGER NOT NULL, state INTEGER NOT NULL,
+        created_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, delivered_ms INTEGER, late_ms INTEGER,
+        ended_ms INTEGER NOT NULL, attempts INTEGER NOT NULL, forced INTEGER NOT NULL, sender TEXT NOT NULL, task TEXT,
+        ended_by TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY(hour, sequence)) WITHOUT ROWID;
+      CREATE TABLE dead(sequence INTEGER PRIMARY KEY, recipient INTEGER NOT NULL, died_ms INTEGER NOT NULL, reason TEXT NOT NULL);
+      CREATE TABLE client_key(
+        day INTEGER NOT NULL, high INTEGER NOT NULL, low INTEGER NOT NULL, body INTEGER NOT NULL, sequence INTEGER NOT NULL,
+        scheduled_ms INTEGER, PRIMARY KEY(day, high, low)) WITHOUT ROWID;
+      CREATE TABLE forced(up_to INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL);
+    )sql"},
+};
+
+constexpr std::int64_t kHourMs = 3'600'000;
+constexpr std::int64_t kDayMs = 86'400'000;
+
+// The columns that read_found() reads, in its order.
+#define BELFRY_FOUND_COLUMNS \
+  "m.sequence, m.recipient, m.due_ms, m.created_ms, m.attempts, m.expires_ms, m.look_ms, m.sender, m.task, m.payload, " \
+  "d.died_ms, d.reason"
+#define BELFRY_ENDED_COLUMNS \
+  "sequence, recipient, state, created_ms, due_ms, delivered_ms, late_ms, ended_ms, attempts, forced, sender, task, " \
+  "ended_by, reason"
+
+FoundMessage read_found(const Rows& rows) {
+  FoundMessage found;
+  MessageRow& row = found.row;
+  row.sequence = rows.integer(0);
+  row.recipient = static_cast<RecipientNumber>(rows.integer(1));
+  row.body.due_ms = rows.integer(2);
+  row.body.created_ms = rows.integer(3);
+  row.body.attempts = static_cast<int>(rows.integer(4));
+  row.body.expires_ms = rows.maybe_integer(5);
+  row.look_ms = rows.maybe_integer(6);
+  row.body.sender = rows.text(7);
+  row.body.task = rows.text(8);
+  row.body.payload = rows.text(9);
+  found.dead = !rows.is_null(10);
+  if (found.dead) {
+    found.died_ms = rows.integer(10);
+    found.reason = rows.text(11);
+  }
+  return found;
+}
+
+MessageTables::Ended read_ended(const Rows& rows) {
+  MessageTables::Ended ended;
+  EndedRow& row = ended.row;
+  row.sequence = rows.integer(0);
+  row.recipient = static_cast<RecipientNumber>(rows.integer(1));
+  row.state = static_cast<MessageState>(rows.integer(2));
+  ended.created_ms = rows.integer(3);
+  row.order.due_ms = rows.integer(4);
+  row.delivered_ms = rows.maybe_integer(5);
+  row.late_ms = rows.maybe_integer(6);
+  row.ended_ms = rows.integer(7);
+  row.attempts = static_cast<int>(rows.integer(8));
+  row.forced = rows.integer(9) != 0;
+  ended.sender = rows.text(10);
+  ended.task = rows.text(11);
+  row.by = rows.text(12);
+  row.reason = rows.text(13);
+  return ended;
+}
+
+void insert_due(Connection& connection, const CalendarRow& row) {
+  connection.run("INSERT INTO due(bucket, sequence, due_ms, recipient, boot_due_ns, expires_ms) VALUES(?1,?2,?3,?4,?5,?6)",
+                 row.bucket, row.sequence, row.due_ms, row.recipient, row.boot_due_ns, row.expires_ms);
+}
+
+void insert_backlog(Connection& connection, RecipientNumber recipient, const Order& order) {
+  connection.run("INSERT INTO backlog(recipient, order_ms, due_ms, sequence) VALUES(?1,?2,?3,?4)", recipient,
+                 order.order_ms, order.due_ms, order.sequence);
+}
+
+CalendarRow read_calendar_row(const Rows& rows) {
+  return {.bucket = rows.integer(0),
+          .sequence = rows.integer(1),
+          .due_ms = rows.integer(2),
+          .recipient = static_cast<RecipientNumber>(rows.integer(3)),
+          .boot_due_ns = rows.maybe_integer(4),
+          .expires_ms = rows.maybe_integer(5)};
+}
+
+}  // namespace
+
+void MessageTables::migrate(Connection& connection) {
+  store::migrate(connection, "bus", std::begin(kMigrations), std::end(kMigrations));
+}
+
+BusState MessageTables::load(Connection& connection) {
+  BusState state;
+  {
+    auto rows = connection.query("SELECT last_sequence, ahead_ms, clean_stop FROM bus");
+    if (!rows.next()) throw store::Fault(store::FaultKind::corrupt, "the table \"bus\" is empty");
+    state.last_sequence = rows.integer(0);
+    state.ahead_ms = rows.integer(1);
+    state.clean_stop = rows.integer(2) != 0;
+  }
+  {
+    auto rows = connection.query("SELECT up_to, at_ms FROM forced ORDER BY up_to DESC LIMIT 1");
+    if (rows.next()) state.forced = Forced{rows.integer(0), rows.integer(1)};
+  }
+  auto rows = connection.query(
+      "SELECT number, name, kind, created_ms, removed_ms, accepted, acked, cancelled, expired, dead, noted FROM recipient");
+  while (rows.next()) {
+    state.recipients.push_back({.number = static_cast<RecipientNumber>(rows.integer(0)),
+                                .name = std::string(rows.text(1)),
+                                .kind = std::string(rows.text(2)),
+                                .created_ms = rows.integer(3),
+                                .removed_ms = rows.maybe_integer(4),
+                                .accepted = rows.integer(5),
+                                .acked = rows.integer(6),
+                                .cancelled = rows.integer(7),
+                                .expired = rows.integer(8),
+                                .dead = rows.integer(9),
+                                .noted = rows.integer(10)});
+  }
+  return state;
+}
+
+InsertOutcome MessageTables::insert(Connection& connection, const MessageRow& row, std::int64_t oldest_key_day) {
+  if (row.key) {
+    for (std::int64_t day = row.key->day; day >= oldest_key_day; --day) {
+      auto rows = connection.query(
+          "SELECT sequence, body, scheduled_ms FROM client_key WHERE day = ?1 AND high = ?2 AND low = ?3", day,
+          row.key->name.high, row.key->name.low);
+      if (!rows.next()) continue;
+      if (rows.integer(1) != row.key->body) return {.sequence = rows.integer(0), .conflict = true};
+      return {.sequence = rows.integer(0), .repeated = true, .scheduled_ms = rows.maybe_integer(2)};
+    }
+    const bool delayed = row.body.due_ms > row.body.created_ms;
+    connection.run(
+        "INSERT INTO client_key(day, high, low, body, sequence, scheduled_ms) VALUES(?1,?2,?3,?4,?5,?6)", row.key->day,
+        row.key->name.high, row.key->name.low, row.key->body, row.sequence,
+        delayed ? std::optional(row.body.due_ms) : std::nullopt);
+  }
+  const Body& body = row.body;
+  connection.run(
+      "INSERT INTO message(sequence, recipient, due_ms, created_ms, attempts, expires_ms, look_ms, sender, task, payload)"
+      " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+      row.sequence, row.recipient, body.due_ms, body.created_ms, body.attempts, body.expires_ms, row.look_ms, body.sender,
+      body.task, body.payload);
+  Change& change = changes_[row.recipient];
+  ++change.accepted;
+  if (row.place == kInBacklog) {
+    insert_backlog(connection, row.recipient, {body.due_ms, body.due_ms, row.sequence});
+    ++change.noted;
+  } else {
+    insert_due(connection, {row.place, row.sequence, body.due_ms, row.recipient, row.boot_due_ns, body.expires_ms});
+  }
+  note_sequence(row.sequence);
+  return {.sequence = row.sequence};
+}
+
+void MessageTables::remove_place(Connection& connection, std::int64_t sequence, RecipientNumber recipient,
+                                 std::int64_t place, const Order& order) {
+  if (place == kInBacklog) {
+    connection.run("DELETE FROM backlog WHERE recipient = ?1 AND order_ms = ?2 AND due_ms = ?3 AND sequence = ?4",
+                   recipient, order.order_ms, order.due_ms, sequence);
+    --changes_[recipient].noted;
+  } else {
+    connection.run("DELETE FROM due WHERE bucket = ?1 AND sequence = ?2", place, sequence);
+  }
+}
+
+void MessageTables::end(Connection& connection, const EndedRow& row) {
+  remove_place(connection, row.sequence, row.recipient, row.place, row.order);
+  const auto recorded = connection.run(
+      "INSERT INTO ended(hour, sequence, recipient, state, created_ms, due_ms, delivered_ms, late_ms, ended_ms, attempts,"
+      " forced, sender, task, ended_by, reason)"
+      " SELECT ?1, sequence, recipient, ?2, created_ms, due_ms, ?3, ?4, ?5, ?6, ?7, sender, task, ?8, ?9"
+      " FROM message WHERE sequence = ?10",
+      row.ended_ms / kHourMs, static_cast<int>(row.state), row.delivered_ms, row.late_ms, row.ended_ms, row.attempts,
+      row.forced, row.by, row.reason, row.sequence);
+  if (recorded == 0) return;
+  connection.run("DELETE FROM message WHERE sequence = ?1", row.sequence);
+  Change& change = changes_[row.recipient];
+  switch (row.state) {
+    case MessageState::acked: ++change.acked; break;
+    case MessageState::cancelled: ++change.cancelled; break;
+    case MessageState::expired: ++change.expired; break;
+    default: assertion_failed("an end state", __FILE__, __LINE__);
+  }
+}
+
+bool MessageTables::die(Connection& connection, std::int64_t sequence, std::int64_t place, const Order& order,
+                        std::int64_t now_ms, std::string_view reason) {
+  const auto found = find(connection, sequence);
+  if (!found || found->dead) return false;
+  remove_place(connection, sequence, found->row.recipient, place, order);
+  connection.run("INSERT INTO dead(sequence, recipient, died_ms, reason) VALUES(?1,?2,?3,?4)", sequence,
+                 found->row.recipient, now_ms, reason);
+  ++changes_[found->row.recipient].dead;
+  return true;
+}
+
+void MessageTables::revive(Connection& connection, const FoundMessage& found, std::int64_t place, std::int64_t due_ms) {
+  const std::int64_t sequence = found.row.sequence;
+  connection.run("DELETE FROM dead WHERE sequence = ?1", sequence);
+  connection.run("UPDATE message SET attempts = 0, due_ms = ?2, look_ms = NULL WHERE sequence = ?1", sequence, due_ms);
+  Change& change = changes_[found.row.recipient];
+  --change.dead;
+  if (place == kInBacklog) {
+    insert_backlog(connection, found.row.recipient, {due_ms, due_ms, sequence});
+    ++change.noted;
+  } else {
+    insert_due(connection, {place, sequence, due_ms, found.row.recipient, std::nullopt, found.row.body.expires_ms});
+  }
+}
+
+void MessageTables::drop_dead(Connection& connection, const FoundMessage& found, std::int64_t now_ms,
+                              std::string_view by) {
+  // A dropped dead letter stays counted as dead: it was never delivered.
+  connection.run(
+      "INSERT INTO ended(hour, sequence, recipient, state, created_ms, due_ms, delivered_ms, late_ms, ended_ms, attempts,"
+      " forced, sender, task, ended_by, reason)"
+      " SELECT ?1, sequence, recipient, ?2, created_ms, due_ms, NULL, NULL, ?3, attempts, 0, sender, task, ?4, ?5"
+      " FROM message WHERE sequence = ?6",
+      now_ms / kHourMs, static_cast<int>(MessageState::dead), now_ms, by, found.reason, found.row.sequence);
+  connection.run("DELETE FROM dead WHERE sequence = ?1", found.row.sequence);
+  connection.run("DELETE FROM message WHERE sequence = ?1", found.row.sequence);
+}
+
+void MessageTables::set_attempts(Connection& connection, std::int64_t sequence, int attempts) {
+  connection.run("UPDATE message SET attempts = ?2 WHERE sequence = ?1", sequence, attempts);
+}
+
+void MessageTables::move_to_backlog(Connection& connection, std::int64_t bucket, RecipientNumber recipient,
+                                    const Order& order, bool already_noted) {
+  if (connection.run("DELETE FROM due WHERE bucket = ?1 AND sequence = ?2", bucket, order.sequence) == 0) return;
+  insert_backlog(connection, recipient, order);
+  if (!already_noted) ++changes_[recipient].noted;
+}
+
+void MessageTables::reschedule(Connection& connection, const FoundMessage& found, std::int64_t old_place,
+                               const CalendarRow& target, std::optional<std::int64_t> look_ms) {
+  const std::int64_t old_due = found.row.body.due_ms;
+  remove_place(connection, target.sequence, target.recipient, old_place, {old_due, old_due, target.sequence});
+  insert_due(connection, target);
+  connection.run("UPDATE message SET due_ms = ?2, look_ms = ?3 WHERE sequence = ?1", target.sequence, target.due_ms,
+                 look_ms);
+}
+
+int MessageTables::split_bucket(Connection& connection, Bucket crowded, std::int64_t after, std::int64_t now_ms,
+                                int rows_max) {
+  std::vector<CalendarRow> moving;
+  std::vector<std::int64_t> looks;
+  {
+    auto rows = connection.query(
+        "SELECT d.bucket, d.sequence, d.due_ms, d.recipient, d.boot_due_ns, d.expires_ms FROM due d"
+        " WHERE bucket = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
+        crowded.key(), after, rows_max);
+    while (rows.next()) moving.push_back(read_calendar_row(rows));
+  }
+  for (CalendarRow& row : moving) {
+    // Only rows that were moved by a clock step lie elsewhere than at their due time, and then the message row knows.
+    std::int64_t look = row.due_ms;
+    if (Bucket::around(crowded.level, look) != crowded) {
+      auto placed = connection.query("SELECT look_ms FROM message WHERE sequence = ?1", row.sequence);
+      look = placed.next() && !placed.is_null(0) ? placed.integer(0) : crowded.start_ms;
+    }
+    const int level = std::min(crowded.level - 1, level_for(look - now_ms));
+    connection.run("DELETE FROM due WHERE bucket = ?1 AND sequence = ?2", row.bucket, row.sequence);
+    row.bucket = Bucket::around(level, std::max(look, crowded.start_ms)).key();
+    insert_due(connection, row);
+  }
+  return static_cast<int>(moving.size());
+}
+
+void MessageTables::replace(Connection& connection, const CalendarRow& row, std::int64_t look_ms, Bucket target) {
+  if (connection.run("DELETE FROM due WHERE bucket = ?1 AND sequence = ?2", row.bucket, row.sequence) == 0) return;
+  CalendarRow moved = row;
+  moved.bucket = target.key();
+  insert_due(connection, moved);
+  connection.run("UPDATE message SET look_ms = ?2 WHERE sequence = ?1", row.sequence, look_ms);
+}
+
+void MessageTables::set_forced(Connection& connection, Forced forced) {
+  connection.run("DELETE FROM forced");
+  connection.run("INSERT INTO forced(up_to, at_ms) VALUES(?1, ?2)", forced.up_to, forced.at_ms);
+}
+
+void MessageTables::clear_forced(Connection& connection) { connection.run("DELETE FROM forced"); }
+
+void MessageTables::set_clean_stop(Connection& connection, bool clean) {
+  connection.run("UPDATE bus SET clean_stop = ?1", clean);
+}
+
+void MessageTables::set_ahead(Connection& connection, std::int64_t ahead_ms) {
+  connection.run("UPDATE bus SET ahead_ms = ?1", ahead_ms);
+}
+
+RecipientNumber MessageTables::add_recipient(Connection& connection, const RecipientRow& row) {
+  connection.run("INSERT INTO recipient(name, kind, created_ms) VALUES(?1, ?2, ?3)", row.name, row.kind, row.created_ms);
+  auto rows = connection.query("SELECT number FROM recipient WHERE name = ?1 AND removed_ms IS NULL", row.name);
+  BELFRY_ASSERT(rows.next());
+  return static_cast<RecipientNumber>(rows.integer(0));
+}
+
+void MessageTables::remove_recipient(Connection& connection, RecipientNumber number, std::int64_t now_ms) {
+  connection.run("UPDATE recipient SET removed_ms = ?2 WHERE number = ?1", number, now_ms);
+}
+
+bool MessageTables::drop_old(Connection& connection, std::int64_t before_ms, int rows_max) {
+  // Whole hours and days only: the range that is dropped has no newer row in it.
+  const auto dropped = connection.run(
+      "DELETE FROM ended WHERE (hour, sequence) IN (SELECT hour, sequence FROM ended WHERE hour < ?1 ORDER BY hour, sequence LIMIT ?2)",
+      before_ms / kHourMs, rows_max);
+  const auto keys = connection.run(
+      "DELETE FROM client_key WHERE (day, high, low) IN"
+      " (SELECT day, high, low FROM client_key WHERE day < ?1 ORDER BY day, high, low LIMIT ?2)",
+      before_ms / kDayMs, rows_max);
+  return dropped == rows_max || keys == rows_max;
+}
+
+namespace {
+
+// The earliest unread bucket over all levels; of two with the same start the coarser one, since it may hold rows that
+// belong before those of the finer.
+std::optional<Bucket> next_bucket(Connection& connection, const CalendarLook& look, const std::int64_t* from_ms) {
+  std::optional<Bucket> next;
+  for (int level = kLevels - 1; level >= 0; --level) {
+    const std::int64_t until = next ? std::min(look.until_ms[level], next->start_ms) : look.until_ms[level];
+    if (from_ms[level] >= until) continue;
+    auto rows = connection.query("SELECT bucket FROM due WHERE bucket >= ?1 AND bucket < ?2 ORDER BY bucket LIMIT 1",
+                                 Bucket{level, from_ms[level]}.key(), Bucket{level, until}.key());
+    if (rows.next()) next = Bucket::from_key(rows.integer(0));
+  }
+  return next;
+}
+
+}  // namespace
+
+CalendarPage MessageTables::read_calendar(Connection& connection, const CalendarLook& look) {
+  CalendarPage page;
+  std::copy(std::begin(look.from_ms), std::end(look.from_ms), page.from_ms);
+  while (static_cast<int>(page.rows.size()) < look.rows_max) {
+    const auto next = next_bucket(connection, look, page.from_ms);
+    page.finished = !next;
+    for (int level = 0; level < kLevels; ++level) {
+      // Nothing unread starts before `next`, and on coarser levels nothing starts with it.
+      const std::int64_t reached = next ? next->start_ms + (level > next->level ? 1 : 0) : INT64_MAX;
+      page.from_ms[level] = std::max(page.from_ms[level], std::min(look.until_ms[level], reached));
+    }
+    if (!next) return page;
+
+    const bool coarse = next->level > kFinestLevel;
+    const int room = coarse ? kChunkRows + 1 : look.rows_max - static_cast<int>(page.rows.size());
+    const std::int64_t after =
+        look.partial == next ? std::max(look.sequence_after, look.partial_after) : look.sequence_after;
+    const std::size_t before = page.rows.size();
+    {
+      auto rows = connection.query(
+          "SELECT bucket, sequence, due_ms, recipient, boot_due_ns, expires_ms FROM due"
+          " WHERE bucket = ?1 AND sequence > ?2 AND sequence <= ?3 ORDER BY sequence LIMIT ?4",
+          next->key(), after, look.sequence_up_to, room);
+      while (rows.next()) page.rows.push_back(read_calendar_row(rows));
+    }
+    const bool filled = static_cast<int>(page.rows.size() - before) == room;
+    if (filled && coarse) {
+      page.rows.resize(before);
+      page.crowded = next;
+      return page;
+    }
+    if (filled) {
+      page.partial = next;
+      return page;
+    }
+    page.from_ms[next->level] = next->start_ms + 1;
+  }
+  return page;
+}
+
+std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, RecipientNumber recipient, const Order& after,
+                                                    std::optional<Order> before, int rows_max, std::size_t bytes_max) {
+  std::vector<BacklogRow> found;
+  std::size_t bytes = 0;
+  const Order last = before.value_or(Order{INT64_MAX, INT64_MAX, INT64_MAX});
+  auto rows = connection.query(
+      "SELECT b.order_ms, b.due_ms, b.sequence, m.sender, m.task, m.payload, m.created_ms, m.expires_ms, m.attempts"
+      " FROM backlog b JOIN message m ON m.sequence = b.sequence"
+      " WHERE b.recipient = ?1 AND (b.order_ms, b.due_ms, b.sequence) > (?2, ?3, ?4)"
+      " AND (b.order_ms, b.due_ms, b.sequence) < (?5, ?6, ?7)"
+      " ORDER BY b.order_ms, b.due_ms, b.sequence LIMIT ?8",
+      recipient, after.order_ms, after.due_ms, after.sequence, last.order_ms, last.due_ms, last.sequence, rows_max);
+  while (bytes < bytes_max && rows.next()) {
+    BacklogRow row;
+    row.order = {rows.integer(0), rows.integer(1), rows.integer(2)};
+    row.body = {.sender = std::string(rows.text(3)),
+                .task = std::string(rows.text(4)),
+                .payload = std::string(rows.text(5)),
+                .created_ms = rows.integer(6),
+                .due_ms = row.order.due_ms,
+                .expires_ms = rows.maybe_integer(7),
+                .attempts = static_cast<int>(rows.integer(8))};
+    row.expires_ms = row.body.expires_ms;
+    bytes += row.body.bytes();
+    found.push_back(std::move(row));
+  }
+  return found;
+}
+
+std::optional<Body> MessageTables::read_body(Connection& connection, std::int64_t sequence) {
+  auto rows = connection.query(
+      "SELECT sender, task, payload, created_ms, due_ms, expires_ms, attempts FROM message WHERE sequence = ?1", sequence);
+  if (!rows.next()) return std::nullopt;
+  return Body{.sender = std::string(rows.text(0)),
+              .task = std::string(rows.text(1)),
+              .payload = std::string(rows.text(2)),
+              .created_ms = rows.integer(3),
+              .due_ms = rows.integer(4),
+              .expires_ms = rows.maybe_integer(5),
+              .attempts = static_cast<int>(rows.integer(6))};
+}
+
+std::optional<FoundMessage> MessageTables::find(Connection& connection, std::int64_t sequence) {
+  auto rows = connection.query("SELECT " BELFRY_FOUND_COLUMNS
+                               " FROM message m LEFT JOIN dead d ON d.sequence = m.sequence WHERE m.sequence = ?1",
+                               sequence);
+  if (!rows.next()) return std::nullopt;
+  return read_found(rows);
+}
+
+std::optional<std::int64_t> MessageTables::find_place(Connection& connection, const FoundMessage& found,
+                                                      const Order& order) {
+  const std::int64_t look = found.row.look_ms.value_or(found.row.body.due_ms);
+  for (int level = 0; level < kLevels; ++level) {
+    const std::int64_t bucket = Bucket::around(level, look).key();
+    auto rows = connection.query("SELECT 1 FROM due WHERE bucket = ?1 AND sequence = ?2", bucket, found.row.sequence);
+    if (rows.next()) return bucket;
+  }
+  auto rows = connection.query(
+      "SELECT 1 FROM backlog WHERE recipient = ?1 AND order_ms = ?2 AND due_ms = ?3 AND sequence = ?4",
+      found.row.recipient, order.order_ms, order.due_ms, order.sequence);
+  if (rows.next()) return kInBacklog;
+  return std::nullopt;
+}
+
+std::optional<MessageTables::Ended> MessageTables::find_ended(Connection& connection, std::int64_t sequence) {
+  // Ended rows are kept by the hour in which they ended; there are at most some hundred hours, newest first.
+  std::vector<std::int64_t> hours;
+  {
+    std::int64_t below = INT64_MAX;
+    while (true) {
+      auto rows = connection.query("SELECT hour FROM ended WHERE hour < ?1 ORDER BY hour DESC LIMIT 1", below);
+      if (!rows.next()) break;
+      below = rows.integer(0);
+      hours.push_back(below);
+    }
+  }
+  for (const std::int64_t hour : hours) {
+    auto rows = connection.query("SELECT " BELFRY_ENDED_COLUMNS " FROM ended WHERE hour = ?1 AND sequence = ?2", hour,
+                                 sequence);
+    if (rows.next()) return read_ended(rows);
+  }
+  return std::nullopt;
+}
+
+void MessageTables::before_commit(Connection& connection) {
+  for (const auto& [recipient, change] : changes_) {
+    connection.run(
+        "UPDATE recipient SET accepted = accepted + ?2, acked = acked + ?3, cancelled = cancelled + ?4,"
+        " expired = expired + ?5, dead = dead + ?6, noted = noted + ?7 WHERE number = ?1",
+        recipient, change.accepted, change.acked, change.cancelled, change.expired, change.dead, change.noted);
+  }
+  if (last_sequence_ > 0)
+    connection.run("UPDATE bus SET last_sequence = max(last_sequence, ?1)", last_sequence_);
+}
+
+void MessageTables::after_group(bool) {
+  changes_.clear();
+  last_sequence_ = 0;
+}
+
+}  // namespace belfry::bus

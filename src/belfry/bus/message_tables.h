@@ -1,0 +1,167 @@
+// The bus's tables, and every statement on them. All of it runs on the store's thread.
+//
+// How a message lies on disk (docs/adr/0003 has the reasons and the measurements):
+//   message    what was sent, by sequence: appended once, deleted when the message ends
+//   due        the calendar: one narrow row a live message, keyed by a bucket that widens with distance (bucket.h)
+//   backlog    pending messages of recipients that are far behind, in the order in which they will be received
+//   ended      how each message ended, by hour, so that old ones are dropped in ranges
+//   dead       dead letters; their message row stays
+//   client_key the keys of idempotent sends, by day
+//   recipient  who can receive, with counters: accepted = live + acked + cancelled + expired + dead (G14)
+// A live message has its message row and exactly one row in `due`, `backlog` or `dead`.
+#pragma once
+
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "belfry/bus/bucket.h"
+#include "belfry/bus/rows.h"
+#include "belfry/store/store.h"
+
+namespace belfry::bus {
+
+// What a start reads: small, whatever the tables hold.
+struct BusState {
+  std::int64_t last_sequence = 0;
+  std::int64_t ahead_ms = 0;  // how far the calendar runs before the wall clock (timeline.h)
+  bool clean_stop = true;
+  std::optional<Forced> forced;
+  std::vector<RecipientRow> recipients;
+};
+
+// One look into the calendar. It is read in order of time, whatever the level, and in pages.
+struct CalendarLook {
+  std::int64_t from_ms[kLevels] = {};   // per level: buckets that start before this have been read
+  std::int64_t until_ms[kLevels] = {};  // per level: buckets that start here or later are still too far away
+  std::int64_t sequence_after = 0;      // only rows above this sequence
+  std::int64_t sequence_up_to = 0;      // and up to this one; later ones enter memory by themselves
+  std::optional<Bucket> partial;        // the bucket in which the last page ended
+  std::int64_t partial_after = 0;       // and its last row's sequence
+  int rows_max = 0;
+};
+
+struct CalendarPage {
+  std::vector<CalendarRow> rows;
+  std::int64_t from_ms[kLevels] = {};  // as in the look, after this page
+  std::optional<Bucket> partial;       // the page ended inside this bucket
+  std::optional<Bucket> crowded;       // a bucket too full to be taken whole: split it, then look again
+  bool finished = false;               // nothing is left in the range of the look
+};
+
+struct InsertOutcome {
+  std::int64_t sequence = 0;    // of the first send when the key was known
+  bool repeated = false;
+  bool conflict = false;        // the key was used for another body
+  std::optional<std::int64_t> scheduled_ms;
+};
+
+// A message that is not in memory, as cancel, reschedule and the like find it.
+struct FoundMessage {
+  MessageRow row;
+  bool dead = false;
+  std::int64_t died_ms = 0;
+  std::string reason;
+};
+
+class MessageTables final : public store::GroupHook {
+ public:
+  static void migrate(store::Connection& connection);
+  static BusState load(store::Connection& connection);
+
+  // Writes; what they change in the counters is summed up and written once a group.
+  InsertOutcome insert(store::Connection& connection, const MessageRow& row, std::int64_t oldest_key_day);
+  void end(store::Connection& connection, const EndedRow& row);
+  // Fills in what the caller does not know (times, sender) from the message row. False if there is no such message.
+  bool die(store::Connection& connection, std::int64_t sequence, std::int64_t place, const Order& order,
+           std::int64_t now_ms, std::string_view reason);
+  void revive(store::Connection& connection, const FoundMessage& found, std::int64_t place, std::int64_t due_ms);
+  void drop_dead(store::Connection& connection, const FoundMessage& found, std::int64_t now_ms, std::string_view by);
+  void set_attempts(store::Connection& connection, std::int64_t sequence, int attempts);
+  void move_to_backlog(store::Connection& connection, std::int64_t bucket, RecipientNumber recipient, const Order& order,
+                       bool already_noted);
+  void reschedule(store::Connection& connection, const FoundMessage& found, std::int64_t old_place,
+                  const CalendarRow& target, std::optional<std::int64_t> look_ms);
+  void note_sequence(std::int64_t sequence) { last_sequence_ = std::max(last_sequence_, sequence); }
+
+  static int split_bucket(store::Connection& connection, Bucket crowded, std::int64_t after, std::int64_t now_ms,
+                          int rows_max);
+  static void replace(store::Connection& connection, const CalendarRow& row, std::int64_t look_ms, Bucket target);
+  static void set_forced(store::Connection& connection, Forced forced);
+  void add_noted(RecipientNumber recipient, std::int64_t change) { changes_[recipient].noted += change; }
+  static void clear_forced(store::Connection& connection);
+  static void set_clean_stop(store::Connection& connection, bool clean);
+  static void set_ahead(store::Connection& connection, std::int64_t ahead_ms);
+
+  static RecipientNumber add_recipient(store::Connection& connection, const RecipientRow& row);
+  static void remove_recipient(store::Connection& connection, RecipientNumber number, std::int64_t now_ms);
+
+  // Drops what ended before, a bounded number of rows; true if there may be more.
+  static bool drop_old(store::Connection& connection, std::int64_t before_ms, int rows_max);
+
+  // Reads.
+  static CalendarPage read_calendar(store::Connection& connection, const CalendarLook& look);
+  static std::vector<BacklogRow> read_backlog(store::Connection& connection, RecipientNumber recipient, const Order& after,
+                                              std::optional<Order> before, int rows_max, std::size_t bytes_max);
+  static std::optional<Body> read_body(store::Connection& connection, std::int64_t sequence);
+  static std::optional<FoundMessage> find(store::Connection& connection, std::int64_t sequence);
+  // Where the calendar or the backlog has a live message.
+  static std::optional<std::int64_t> find_place(store::Connection& connection, const FoundMessage& found,
+                                                const Order& order);
+  struct Ended {
+    EndedRow row;
+    std::string sender;
+    std::string task;
+    std::int64_t created_ms = 0;
+  };
+  static std::optional<Ended> find_ended(store::Connection& connection, std::int64_t sequence);
+
+  // One page of a listing: examines a bounded number of rows and says where to go on.
+  struct ListQuery {
+    std::optional<RecipientNumber> recipient;
+    std::string sender;
+    std::int64_t cursor_a = 0;
+    std::int64_t cursor_b = 0;
+    std::int64_t cursor_c = 0;
+    std::int64_t cursor_d = 0;
+    int limit = 100;
+    int examine_max = 0;
+  };
+  struct ListPage {
+    std::vector<FoundMessage> found;
+    std::vector<Ended> ended;
+    bool more = false;
+    std::int64_t cursor_a = 0;
+    std::int64_t cursor_b = 0;
+    std::int64_t cursor_c = 0;
+    std::int64_t cursor_d = 0;
+  };
+  static ListPage list_calendar(store::Connection& connection, const ListQuery& query);
+  static ListPage list_backlog(store::Connection& connection, const ListQuery& query);
+  static ListPage list_dead(store::Connection& connection, const ListQuery& query);
+  static ListPage list_ended(store::Connection& connection, const ListQuery& query, MessageState state);
+
+  // Recomputes what must add up, for `doctor`: one line a problem.
+  static std::vector<std::string> conservation_problems(store::Connection& connection);
+
+  void before_commit(store::Connection& connection) override;
+  void after_group(bool committed) override;
+
+ private:
+  struct Change {
+    std::int64_t accepted = 0;
+    std::int64_t acked = 0;
+    std::int64_t cancelled = 0;
+    std::int64_t expired = 0;
+    std::int64_t dead = 0;
+    std::int64_t noted = 0;
+  };
+  void remove_place(store::Connection& connection, std::int64_t sequence, RecipientNumber recipient, std::int64_t place,
+                    const Order& order);
+
+  std::unordered_map<RecipientNumber, Change> changes_;
+  std::int64_t last_sequence_ = 0;
+};
+
+}  // namespace belfry::bus

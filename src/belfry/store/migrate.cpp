@@ -1,0 +1,31 @@
+#include <fmt/format.h>
+
+#include "belfry/store/connection.h"
+
+namespace belfry::store {
+
+void migrate(Connection& connection, const std::string& part, const Migration* first, const Migration* last) {
+  connection.execute(
+      "CREATE TABLE IF NOT EXISTS schema_version(part TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID");
+  std::int64_t version = 0;
+  {
+    auto rows = connection.query("SELECT version FROM schema_version WHERE part = ?1", part);
+    if (rows.next()) version = rows.integer(0);
+  }
+  const int newest = last == first ? 0 : (last - 1)->version;
+  if (version > newest)
+    throw Fault(FaultKind::corrupt,
+                fmt::format("the data was written by a newer Belfry (\"{}\" has version {}, this program knows {})", part,
+                            version, newest));
+  connection.execute("BEGIN IMMEDIATE");
+  for (const Migration* step = first; step != last; ++step) {
+    if (step->version <= version) continue;
+    connection.execute(step->sql);
+    version = step->version;
+  }
+  connection.run("INSERT INTO schema_version(part, version) VALUES(?1, ?2) ON CONFLICT(part) DO UPDATE SET version = ?2",
+                 part, version);
+  connection.execute("COMMIT");
+}
+
+}  // namespace belfry::store

@@ -1,0 +1,281 @@
+#include "belfry/store/store.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "belfry/base/assert.h"
+#include "belfry/base/log.h"
+
+namespace belfry::store {
+namespace {
+
+// Of a full group, what sends leave to acks and moves when both wait: else a flood of sends would starve them.
+constexpr int kChangeShare = kGroupRowsMax / 4;
+
+Error error_of(const Fault& fault) {
+  switch (fault.kind()) {
+    case FaultKind::full: return {Errc::disk_full, "the disk is full; nothing was stored"};
+    default: return {Errc::storage_failed, fault.what()};
+  }
+}
+
+int histogram_bucket(std::int64_t value) {
+  return std::min<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0))),
+                       Statistics::kBuckets - 1);
+}
+
+}  // namespace
+
+Store::Store(asio::io_context& kernel, std::unique_ptr<Connection> connection, Options options,
+             std::unique_ptr<Reserve> reserve)
+    : kernel_(kernel), connection_(std::move(connection)), options_(std::move(options)), reserve_(std::move(reserve)) {
+  reserve_held_ = !reserve_ || reserve_->hold();
+}
+
+Store::~Store() {
+  *alive_ = false;
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wanted_.notify_one();
+    thread_.join();
+  }
+}
+
+void Store::start() {
+  started_ = true;
+  if (options_.mode == Mode::own_thread) {
+    thread_ = std::thread([this] { loop(); });
+  } else {
+    schedule_inline();
+  }
+}
+
+void Store::add_hook(GroupHook& hook) { hooks_.push_back(&hook); }
+
+bool Store::overloaded() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(sends_.size() + changes_.size()) >= kStoreQueueMax || queued_bytes_ >= kStoreQueueBytesMax;
+}
+
+bool Store::broken() const {
+  const std::lock_guard lock(mutex_);
+  return broken_;
+}
+
+Statistics Store::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+void Store::submit(Lane lane, std::unique_ptr<Work> work) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!broken_) {
+      queued_bytes_ += work->bytes();
+      wake = sends_.empty() && changes_.empty() && reads_.empty();
+      (lane == Lane::send ? sends_ : changes_).push_back(std::move(work));
+    }
+  }
+  if (work) {
+    std::vector<Finished> refused;
+    refused.push_back({std::move(work), fail(Errc::storage_failed, "the store is closed after an I/O error")});
+    return finish(std::move(refused));
+  }
+  if (wake && thread_.joinable()) wanted_.notify_one();
+  schedule_inline();
+}
+
+void Store::read_later(std::move_only_function<void(Connection&)> job, std::move_only_function<void(Result<>)> done) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    wake = sends_.empty() && changes_.empty() && reads_.empty();
+    reads_.push_back({std::move(job), std::move(done)});
+  }
+  if (wake && thread_.joinable()) wanted_.notify_one();
+  schedule_inline();
+}
+
+void Store::schedule_inline() {
+  if (options_.mode != Mode::inline_groups || !started_ || std::exchange(scheduled_, true)) return;
+  asio::post(kernel_, [this, alive = alive_] {
+    if (!*alive) return;
+    scheduled_ = false;
+    if (cycle()) schedule_inline();
+  });
+}
+
+void Store::loop() {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      wanted_.wait(lock, [this] { return stopping_ || !sends_.empty() || !changes_.empty() || !reads_.empty(); });
+    }
+    if (!cycle()) return;  // nothing left: we were told to stop
+  }
+}
+
+bool Store::cycle() {
+  Group sends;
+  Group changes;
+  std::optional<Read> read;
+  {
+    const std::lock_guard lock(mutex_);
+    take(sends, changes);
+    if (!reads_.empty()) {
+      read = std::move(reads_.front());
+      reads_.pop_front();
+    }
+  }
+  if (sends.empty() && changes.empty() && !read) return false;
+  if (!sends.empty() || !changes.empty()) run_group(std::move(sends), std::move(changes));
+  if (read) run_read(std::move(*read));
+  maybe_checkpoint();
+  return true;
+}
+
+// The caller holds the mutex.
+void Store::take(Group& sends, Group& changes) {
+  int rows = 0;
+  std::size_t bytes = 0;
+  const auto move_some = [&](std::deque<std::unique_ptr<Work>>& queue, Group& group, int rows_max) {
+    while (!queue.empty() && (rows < rows_max || group.empty()) && (bytes < kGroupBytesMax || group.empty())) {
+      rows += queue.front()->rows();
+      bytes += queue.front()->bytes();
+      queued_bytes_ -= queue.front()->bytes();
+      group.push_back(std::move(queue.front()));
+      queue.pop_front();
+    }
+  };
+  move_some(sends_, sends, changes_.empty() ? kGroupRowsMax : kGroupRowsMax - kChangeShare);
+  move_some(changes_, changes, kGroupRowsMax);
+}
+
+void Store::run_group(Group sends, Group changes) {
+  const Nanos start = options_.stopwatch ? options_.stopwatch() : Nanos{0};
+  int rows = 0;
+  for (const auto& work : sends) rows += work->rows();
+  for (const auto& work : changes) rows += work->rows();
+
+  std::vector<Finished> finished;
+  finished.reserve(sends.size() + changes.size());
+  // With the reserve given up, space belongs to acks until it can be set aside again.
+  const bool refuse_sends = !reserve_held_ && !sends.empty() && !(reserve_held_ = reserve_->hold());
+  const Result<> outcome = refuse_sends ? Result<>(fail(Errc::disk_full, "")) : commit(sends, changes);
+  if (!outcome && outcome.error().code == Errc::disk_full) {
+    survive_full_disk(sends, changes, finished);
+  } else {
+    for (auto& work : sends) finished.push_back({std::move(work), outcome});
+    for (auto& work : changes) finished.push_back({std::move(work), outcome});
+  }
+  note(rows, options_.stopwatch ? options_.stopwatch() - start : Nanos{0});
+  finish(std::move(finished));
+}
+
+Result<> Store::commit(const Group& sends, const Group& changes) {
+  bool committing = false;
+  bool begun = false;
+  try {
+    if (broken_) return fail(Errc::storage_failed, "the store is closed after an I/O error");
+    connection_->run("BEGIN IMMEDIATE");
+    begun = true;
+    for (const auto& work : sends) work->apply(*connection_);
+    for (const auto& work : changes) work->apply(*connection_);
+    for (GroupHook* hook : hooks_) hook->before_commit(*connection_);
+    committing = true;
+    connection_->run("COMMIT");
+    for (GroupHook* hook : hooks_) hook->after_group(true);
+    return {};
+  } catch (const Fault& fault) {
+    for (GroupHook* hook : hooks_) hook->after_group(false);
+    if (committing && fault.kind() != FaultKind::full) {
+      // Whether the group is on the disk cannot be known, and an fsync that failed is never retried.
+      break_down(fault.what());
+      return fail(Errc::storage_failed, fault.what());
+    }
+    try {
+      if (begun) connection_->run("ROLLBACK");
+    } catch (const Fault&) {
+      // SQLite has rolled back by itself already.
+    }
+    if (fault.kind() != FaultKind::full)
+      log::error("store.group_failed", "a group of writes was refused by the store", {{"what", fault.what()}});
+    return std::unexpected(error_of(fault));
+  }
+}
+
+void Store::survive_full_disk(Group& sends, Group& changes, std::vector<Finished>& finished) {
+  const Result<> refused = fail(Errc::disk_full, "the disk is full; nothing was stored. Free some space and send again");
+  for (auto& work : sends) finished.push_back({std::move(work), refused});
+  sends.clear();
+  {
+    const std::lock_guard lock(mutex_);
+    ++statistics_.disk_full;
+  }
+  if (changes.empty()) return;
+  Result<> outcome = commit({}, changes);
+  if (!outcome && outcome.error().code == Errc::disk_full && reserve_held_ && reserve_) {
+    reserve_->release();
+    reserve_held_ = false;
+    log::warn("store.reserve_released", "the disk is full: sends are refused, the reserve is used for acks");
+    outcome = commit({}, changes);
+  }
+  for (auto& work : changes) finished.push_back({std::move(work), outcome});
+}
+
+void Store::finish(std::vector<Finished> finished) {
+  asio::post(kernel_, [alive = alive_, finished = std::move(finished)]() mutable {
+    for (Finished& item : finished) {
+      if (!*alive) return;
+      item.work->done(std::move(item.outcome));
+    }
+  });
+}
+
+void Store::run_read(Read read) {
+  Result<> outcome;
+  try {
+    read.job(*connection_);
+  } catch (const Fault& fault) {
+    outcome = std::unexpected(error_of(fault));
+  }
+  asio::post(kernel_, [alive = alive_, done = std::move(read.done), outcome = std::move(outcome)]() mutable {
+    if (*alive) done(std::move(outcome));
+  });
+}
+
+void Store::maybe_checkpoint() {
+  if (connection_->log_pages() < options_.checkpoint_pages) return;
+  try {
+    connection_->checkpoint();
+    const std::lock_guard lock(mutex_);
+    ++statistics_.checkpoints;
+  } catch (const Fault& fault) {
+    // The log keeps everything; the next group tries again.
+    log::warn("store.checkpoint_failed", "the log could not be moved into the database", {{"what", fault.what()}});
+  }
+}
+
+void Store::note(int rows, Nanos took) {
+  const std::int64_t micros = took.count() / 1000;
+  const std::lock_guard lock(mutex_);
+  ++statistics_.groups;
+  statistics_.rows += rows;
+  statistics_.busy_micros += micros;
+  ++statistics_.rows_histogram[histogram_bucket(rows)];
+  ++statistics_.micros_histogram[histogram_bucket(micros)];
+}
+
+void Store::break_down(const std::string& what) {
+  {
+    const std::lock_guard lock(mutex_);
+    broken_ = true;
+  }
+  if (options_.on_broken) options_.on_broken(what);
+}
+
+}  // namespace belfry::store
