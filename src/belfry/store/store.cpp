@@ -20,8 +20,8 @@ Error error_of(const Fault& fault) {
 }
 
 int histogram_bucket(std::int64_t value) {
-  return std::min<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0))),
-                       Statistics::kBuckets - 1);
+  const auto width = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0)));
+  return std::min(static_cast<int>(width), Statistics::kBuckets - 1);
 }
 
 }  // namespace
@@ -165,6 +165,7 @@ void Store::run_group(Group sends, Group changes) {
   finished.reserve(sends.size() + changes.size());
   // With the reserve given up, space belongs to acks until it can be set aside again.
   const bool refuse_sends = !reserve_held_ && !sends.empty() && !(reserve_held_ = reserve_->hold());
+  if (options_.acknowledge_before_commit) return acknowledge_too_soon(std::move(sends), std::move(changes));
   const Result<> outcome = refuse_sends ? Result<>(fail(Errc::disk_full, "")) : commit(sends, changes);
   if (!outcome && outcome.error().code == Errc::disk_full) {
     survive_full_disk(sends, changes, finished);
@@ -205,6 +206,25 @@ Result<> Store::commit(const Group& sends, const Group& changes) {
     if (fault.kind() != FaultKind::full)
       log::error("store.group_failed", "a group of writes was refused by the store", {{"what", fault.what()}});
     return std::unexpected(error_of(fault));
+  }
+}
+
+void Store::acknowledge_too_soon(Group sends, Group changes) {
+  std::vector<Finished> finished;
+  try {
+    connection_->run("BEGIN IMMEDIATE");
+    for (auto* group : {&sends, &changes}) {
+      for (auto& work : *group) {
+        work->apply(*connection_);
+        finished.push_back({std::move(work), {}});
+      }
+    }
+    for (GroupHook* hook : hooks_) hook->before_commit(*connection_);
+    finish(std::move(finished));
+    connection_->run("COMMIT");
+    for (GroupHook* hook : hooks_) hook->after_group(true);
+  } catch (const Fault& fault) {
+    break_down(fault.what());
   }
 }
 

@@ -122,6 +122,7 @@ class Store {
   void take(Group& sends, Group& changes);
   void run_group(Group sends, Group changes);
   Result<> commit(const Group& sends, const Group& changes);
+  void acknowledge_too_soon(Group sends, Group changes);
   void survive_full_disk(Group& sends, Group& changes, std::vector<Finished>& finished);
   void finish(std::vector<Finished> finished);
   void run_read(Read read);
