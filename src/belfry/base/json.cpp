@@ -61,9 +61,7 @@ class Checker {
       case 't': kind = Kind::boolean; return literal("true");
       case 'f': kind = Kind::boolean; return literal("false");
       case 'n': kind = Kind::null; return literal("null");
-      default:
-        kind = Kind::number;
-        return number();
+      default: kind = Kind::number; return number();
     }
   }
 
@@ -370,7 +368,8 @@ std::optional<std::int64_t> integer(Value number) {
     return whole;
   double real = 0;
   const auto read = std::from_chars(number.raw.data(), end, real);
-  if (read.ec != std::errc{} || read.ptr != end || std::abs(real) > 9e15 || std::trunc(real) != real) return std::nullopt;
+  if (read.ec != std::errc{} || read.ptr != end || std::abs(real) > 9e15 || std::trunc(real) != real)
+    return std::nullopt;
   return static_cast<std::int64_t>(real);
 }
 

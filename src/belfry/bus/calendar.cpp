@@ -156,7 +156,8 @@ CalendarLook Calendar::look(const Now& now) const {
   const bool crowded = in_memory() > kEntriesMax / 2;
   for (int level = 0; level < kLevels; ++level) {
     look.from_ms[level] = from_[level];
-    const std::int64_t lead = crowded && level <= kFinestLevel ? std::min(kShortLeadMs, lead_ms(level)) : lead_ms(level);
+    const std::int64_t lead =
+        crowded && level <= kFinestLevel ? std::min(kShortLeadMs, lead_ms(level)) : lead_ms(level);
     look.until_ms[level] = std::max(from_[level], axis + lead);
   }
   look.sequence_after = forced_ ? forced_->up_to : 0;
@@ -242,8 +243,7 @@ void Calendar::merge(CalendarPage page) {
 }
 
 Millis Calendar::remaining(const CalendarRow& row, const Now& now) const {
-  if (row.boot_due_ns && in_life(row))
-    return std::chrono::ceil<Millis>(BootTime{Nanos{*row.boot_due_ns}} - now.boot);
+  if (row.boot_due_ns && in_life(row)) return std::chrono::ceil<Millis>(BootTime{Nanos{*row.boot_due_ns}} - now.boot);
   return wall_from_ms(row.due_ms) - round_down(now.wall);
 }
 
@@ -262,8 +262,7 @@ Task<void> Calendar::split(Bucket crowded, std::int64_t after) {
 Task<void> Calendar::put_back(std::vector<std::pair<CalendarRow, std::int64_t>> rows) {
   const std::int64_t axis = timeline_.axis_ms(clock_.now());
   auto job = [rows, axis](store::Connection& connection) -> Result<> {
-    for (const auto& [row, look_ms] : rows)
-      MessageTables::replace(connection, row, look_ms, bucket_for(look_ms, axis));
+    for (const auto& [row, look_ms] : rows) MessageTables::replace(connection, row, look_ms, bucket_for(look_ms, axis));
     return {};
   };
   const auto stored = co_await store_.write<void>(std::move(job), static_cast<int>(rows.size()));

@@ -26,7 +26,7 @@ namespace belfry::bus {
 class Calendar {
  public:
   struct Start {
-    std::int64_t last_sequence;   // what an earlier life sent is up to here, and waits on the wall clock
+    std::int64_t last_sequence;  // what an earlier life sent is up to here, and waits on the wall clock
     Millis ahead;
     std::optional<Forced> forced;
   };
@@ -104,8 +104,8 @@ class Calendar {
   std::int64_t partial_after_ = 0;
   std::int64_t partial_rows_ = 0;
   bool looking_ = false;
-  std::vector<CalendarRow> limbo_;               // sent while a page was being read
-  std::unordered_set<std::int64_t> changed_;     // removed or moved meanwhile: the page is wrong about them
+  std::vector<CalendarRow> limbo_;            // sent while a page was being read
+  std::unordered_set<std::int64_t> changed_;  // removed or moved meanwhile: the page is wrong about them
   std::vector<std::pair<CalendarRow, std::int64_t>> too_early_;  // looked at before their time: to be put back
 
   Wake wake_;

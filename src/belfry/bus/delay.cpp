@@ -34,7 +34,8 @@ std::optional<Millis> parse_number(std::string_view text) {
     return tiny ? Millis{1} : kForever;
   }
   if (read.ec != std::errc{} || std::isnan(value)) return std::nullopt;
-  if (std::isinf(value) && text.find_first_of("0123456789") == std::string_view::npos) return std::nullopt;  // the word "inf"
+  if (std::isinf(value) && text.find_first_of("0123456789") == std::string_view::npos)
+    return std::nullopt;  // the word "inf"
   if (value <= 0) return Millis{0};
   if (value >= static_cast<double>(kForever.count())) return kForever;
   // An integer is exact; a fraction rounds up, so that nothing is early.

@@ -5,7 +5,8 @@
 namespace belfry::bus {
 namespace {
 
-constexpr std::array<std::string_view, 7> kWords{"delayed", "pending", "leased", "acked", "cancelled", "expired", "dead"};
+constexpr std::array<std::string_view, 7> kWords{"delayed",   "pending", "leased", "acked",
+                                                 "cancelled", "expired", "dead"};
 
 }  // namespace
 

@@ -236,7 +236,8 @@ void MessageBus::settle_in(Recipient& recipient, const Ready& ready) {
   if (mailbox.size() >= mailbox_room() && ready.place != kInBacklog) {
     const auto last = mailbox.last();
     if (last && *last < ready.order) {
-      if (mailbox.unread + mailbox.writing == 0) mailbox.read_up_to = std::min(*last, sweep_bound(recipient).value_or(*last));
+      if (mailbox.unread + mailbox.writing == 0)
+        mailbox.read_up_to = std::min(*last, sweep_bound(recipient).value_or(*last));
       return overflow(recipient, ready);
     }
   }
@@ -324,8 +325,14 @@ void MessageBus::refilled(Recipient& recipient, std::vector<BacklogRow> rows, bo
       if (recipient.removed()) {
         let_die(recipient, ready, "recipient_removed");
       } else {
-        end({.sequence = row.order.sequence, .recipient = recipient.row.number, .state = MessageState::expired,
-             .place = kInBacklog, .order = row.order, .ended_ms = now_ms, .by = "belfry", .reason = "expired"});
+        end({.sequence = row.order.sequence,
+             .recipient = recipient.row.number,
+             .state = MessageState::expired,
+             .place = kInBacklog,
+             .order = row.order,
+             .ended_ms = now_ms,
+             .by = "belfry",
+             .reason = "expired"});
       }
       continue;
     }
@@ -344,7 +351,8 @@ void MessageBus::prefetch_bodies(const Now& now) {
   if (prefetching_ || !bodies_.has_room()) return;
   std::vector<std::int64_t> wanted;
   calendar_.each_soon(now, [&](std::int64_t sequence) {
-    if (wanted.size() < static_cast<std::size_t>(kPrefetchRows) && !bodies_.contains(sequence)) wanted.push_back(sequence);
+    if (wanted.size() < static_cast<std::size_t>(kPrefetchRows) && !bodies_.contains(sequence))
+      wanted.push_back(sequence);
   });
   if (wanted.empty()) return;
   prefetching_ = true;
@@ -354,7 +362,8 @@ void MessageBus::prefetch_bodies(const Now& now) {
   store_.read_later(
       [bodies, wanted = std::move(wanted)](store::Connection& connection) {
         for (const std::int64_t sequence : wanted)
-          if (auto body = MessageTables::read_body(connection, sequence)) bodies->emplace_back(sequence, std::move(*body));
+          if (auto body = MessageTables::read_body(connection, sequence))
+            bodies->emplace_back(sequence, std::move(*body));
       },
       [this, bodies, more](const Result<>&) {
         prefetching_ = false;
@@ -376,9 +385,17 @@ void MessageBus::expire_pending(const Now& now, int limit) {
     if (!ready) continue;  // received meanwhile
     --ready_in_memory_;
     --recipient.pending;
-    end({.sequence = expiry.order.sequence, .recipient = expiry.recipient, .state = MessageState::expired,
-         .place = ready->place, .order = expiry.order, .attempts = ready->attempts, .delivered_ms = ready->delivered_ms,
-         .late_ms = ready->late_ms, .ended_ms = now_ms, .by = "belfry", .reason = "expired"});
+    end({.sequence = expiry.order.sequence,
+         .recipient = expiry.recipient,
+         .state = MessageState::expired,
+         .place = ready->place,
+         .order = expiry.order,
+         .attempts = ready->attempts,
+         .delivered_ms = ready->delivered_ms,
+         .late_ms = ready->late_ms,
+         .ended_ms = now_ms,
+         .by = "belfry",
+         .reason = "expired"});
   }
 }
 
@@ -386,12 +403,12 @@ void MessageBus::end(EndedRow row) {
   bodies_.drop(row.sequence);
   std::vector<EndedRow> rows;
   rows.push_back(std::move(row));
-  store_.submit(store::Lane::change, std::make_unique<EndWork>(tables_, std::move(rows),
-                                                               [this](std::vector<EndedRow> ended, const Result<>& outcome) {
-                                                                 if (!outcome) return;  // still there; the next start ends it
-                                                                 for (const EndedRow& one : ended)
-                                                                   ++recipients_[one.recipient].row.expired;
-                                                               }));
+  store_.submit(
+      store::Lane::change,
+      std::make_unique<EndWork>(tables_, std::move(rows), [this](std::vector<EndedRow> ended, const Result<>& outcome) {
+        if (!outcome) return;  // still there; the next start ends it
+        for (const EndedRow& one : ended) ++recipients_[one.recipient].row.expired;
+      }));
 }
 
 void MessageBus::let_die(Recipient& recipient, const Ready& ready, std::string reason) {
@@ -442,7 +459,8 @@ Task<void> MessageBus::bury(RecipientNumber number) {
 Task<Result<RecipientRow>> MessageBus::add_recipient(std::string name, std::string kind) {
   BELFRY_CO_CHECK(check_id("the id", name));
   if (kind.empty() || kind.size() > kIdBytesMax)
-    co_return fail(Errc::invalid_argument, "kind is empty or too long; \"external\" is an agent that receives over HTTP");
+    co_return fail(Errc::invalid_argument,
+                   "kind is empty or too long; \"external\" is an agent that receives over HTTP");
   if (recipients_.find(name)) co_return fail(Errc::already_exists, fmt::format("\"{}\" exists already", name));
   if (recipients_.size() >= static_cast<std::size_t>(kRecipientsMax))
     co_return fail(Errc::limit_exceeded, fmt::format("there are {} recipients, and that is the limit", kRecipientsMax));

@@ -159,7 +159,8 @@ class MessageBus final : public DueSource {
     bool was_forced = false;                  // pending since a stop, and not swept yet
     std::optional<CalendarRow> next;          // where it is now
   };
-  using ChangeJob = std::function<Result<std::optional<CalendarRow>>(store::Connection&, const FoundMessage&, const Location&)>;
+  using ChangeJob =
+      std::function<Result<std::optional<CalendarRow>>(store::Connection&, const FoundMessage&, const Location&)>;
   using SendDone = std::move_only_function<void(Result<Sent>)>;
   struct Taken {  // out of its mailbox, on its way to a receiver
     Ready ready;
@@ -203,7 +204,8 @@ class MessageBus final : public DueSource {
   Task<Result<>> count_attempts_first(const Recipient& recipient, std::vector<Taken>& taken);
   Task<void> await_mailbox(Recipient& recipient, BootTime deadline);
   Task<Result<AckOutcome>> ack(Recipient& recipient, std::vector<Lease> leases, AckOutcome outcome, std::string by);
-  std::vector<Lease> find_leases(Recipient& recipient, const std::vector<std::string>& names, AckOutcome& outcome) const;
+  std::vector<Lease> find_leases(Recipient& recipient, const std::vector<std::string>& names,
+                                 AckOutcome& outcome) const;
   void end_leases(const Now& now, int limit);
   void give_back(const Lease& lease, Millis delay, std::string why);
   Task<void> give_back_later(Lease lease, Millis delay);

@@ -11,13 +11,16 @@ namespace belfry::bus {
 namespace {
 
 std::unexpected<Error> no_such_message(MessageId id) {
-  return fail(Errc::not_found, fmt::format("there is no message {}, or it ended longer ago than records are kept", to_text(id)));
+  return fail(Errc::not_found,
+              fmt::format("there is no message {}, or it ended longer ago than records are kept", to_text(id)));
 }
 
 std::unexpected<Error> ended_already(MessageId id, MessageState state) {
   switch (state) {
-    case MessageState::acked: return fail(Errc::already_delivered, fmt::format("message {} was delivered and acked", to_text(id)));
-    case MessageState::cancelled: return fail(Errc::already_cancelled, fmt::format("message {} was cancelled before", to_text(id)));
+    case MessageState::acked:
+      return fail(Errc::already_delivered, fmt::format("message {} was delivered and acked", to_text(id)));
+    case MessageState::cancelled:
+      return fail(Errc::already_cancelled, fmt::format("message {} was cancelled before", to_text(id)));
     default: return fail(Errc::wrong_state, fmt::format("message {} is {}", to_text(id), word(state)));
   }
 }
@@ -51,9 +54,8 @@ Task<Result<MessageBus::Changed>> MessageBus::change(MessageId id, bool also_pen
     Changed changed{.recipient = found->row.recipient, .from = *location};
     bool pending = location->place == kInBacklog;
     if (!pending) {
-      changed.calendar_row = CalendarRow{location->place,       id.sequence,
-                                         found->row.body.due_ms, found->row.recipient,
-                                         location->boot_due_ns, found->row.body.expires_ms};
+      changed.calendar_row = CalendarRow{location->place,      id.sequence,           found->row.body.due_ms,
+                                         found->row.recipient, location->boot_due_ns, found->row.body.expires_ms};
       const bool elapsed = location->boot_due_ns && id.sequence > first_life_end;
       pending = elapsed ? BootTime{Nanos{*location->boot_due_ns}} <= now.boot
                         : found->row.body.due_ms <= to_ms(round_down(now.wall));
@@ -183,8 +185,8 @@ Task<Result<>> MessageBus::retry(MessageId id) {
     }
     if (!found->dead) return fail(Errc::wrong_state, fmt::format("message {} is not a dead letter", to_text(id)));
     tables_.revive(connection, *found, place.bucket.key(), now_ms);
-    return CalendarRow{place.bucket.key(),   id.sequence,  now_ms, found->row.recipient, std::nullopt,
-                       found->row.body.expires_ms};
+    return CalendarRow{place.bucket.key(),   id.sequence,  now_ms,
+                       found->row.recipient, std::nullopt, found->row.body.expires_ms};
   };
   BELFRY_CO_TRY(const CalendarRow row, co_await store_.write<CalendarRow>(std::move(job)));
   --recipients_[row.recipient].row.dead;
@@ -214,7 +216,8 @@ Task<Result<>> MessageBus::drop(MessageId id, std::string by) {
 MessageState MessageBus::state_of(const FoundMessage& found, const Location& location) const {
   if (found.dead) return MessageState::dead;
   if (leases_.find(found.row.sequence)) return MessageState::leased;
-  if (location.place == kInBacklog || was_forced(found.row.sequence, found.row.body.due_ms)) return MessageState::pending;
+  if (location.place == kInBacklog || was_forced(found.row.sequence, found.row.body.due_ms))
+    return MessageState::pending;
   if (recipients_[found.row.recipient].mailbox.find(location.order)) return MessageState::pending;
   const Now now = clock_.now();
   const bool elapsed = location.boot_due_ns && found.row.sequence > start_.last_sequence;
@@ -298,11 +301,10 @@ Task<Result<MessageInfo>> MessageBus::get(MessageId id) {
 
 Task<Result<ListResult>> MessageBus::list(ListRequest request) {
   if (request.limit < 1 || request.limit > kListPageMax)
-    co_return fail(Errc::invalid_argument, fmt::format("limit is {}; 1 to {} are possible", request.limit, kListPageMax));
-  MessageTables::ListQuery query{.sender = request.from,
-                                 .cursor = request.after,
-                                 .limit = request.limit,
-                                 .examine_max = kListRowsExaminedMax};
+    co_return fail(Errc::invalid_argument,
+                   fmt::format("limit is {}; 1 to {} are possible", request.limit, kListPageMax));
+  MessageTables::ListQuery query{
+      .sender = request.from, .cursor = request.after, .limit = request.limit, .examine_max = kListRowsExaminedMax};
   if (!request.to.empty()) {
     const Recipient* recipient = recipients_.find(request.to);
     if (!recipient) co_return fail(Errc::unknown_recipient, fmt::format("there is no recipient \"{}\"", request.to));

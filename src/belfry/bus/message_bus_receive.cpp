@@ -22,8 +22,8 @@ Task<Result<std::vector<Delivery>>> MessageBus::receive(ReceiveRequest request) 
     co_return fail(Errc::invalid_argument, fmt::format("leaseMs is {}; {} to {} are possible", request.lease.count(),
                                                        kLeaseMin.count(), kLeaseMax.count()));
   if (request.wait < Millis{0} || request.wait > kReceiveWaitMax)
-    co_return fail(Errc::invalid_argument, fmt::format("waitMs is {}; 0 to {} are possible", request.wait.count(),
-                                                       kReceiveWaitMax.count()));
+    co_return fail(Errc::invalid_argument,
+                   fmt::format("waitMs is {}; 0 to {} are possible", request.wait.count(), kReceiveWaitMax.count()));
   Recipient* found = recipients_.find(request.recipient);
   if (!found) co_return unknown(request.recipient);
   const RecipientNumber number = found->row.number;
@@ -189,13 +189,15 @@ std::vector<Lease> MessageBus::find_leases(Recipient& recipient, const std::vect
     } else {
       const std::string id = name.substr(0, name.find('-'));
       outcome.refused.push_back(
-          {id, {Errc::lease_lost, "the lease has ended: it expired, was acked or released, or the server was restarted"}});
+          {id,
+           {Errc::lease_lost, "the lease has ended: it expired, was acked or released, or the server was restarted"}});
     }
   }
   return found;
 }
 
-Task<Result<AckOutcome>> MessageBus::ack_leases(std::string recipient, std::vector<std::string> leases, std::string by) {
+Task<Result<AckOutcome>> MessageBus::ack_leases(std::string recipient, std::vector<std::string> leases,
+                                                std::string by) {
   Recipient* found = recipients_.find(recipient);
   if (!found) co_return unknown(recipient);
   AckOutcome outcome;
@@ -245,7 +247,9 @@ Task<Result<AckOutcome>> MessageBus::ack(Recipient& recipient, std::vector<Lease
   if (rows.empty()) co_return outcome;
   const RecipientNumber number = recipient.row.number;
   const Result<> stored = co_await suspend<Result<>>([&](Resume<Result<>> resume) {
-    auto done = [resume = std::move(resume)](std::vector<EndedRow>, Result<> result) mutable { resume(std::move(result)); };
+    auto done = [resume = std::move(resume)](std::vector<EndedRow>, Result<> result) mutable {
+      resume(std::move(result));
+    };
     store_.submit(store::Lane::change, std::make_unique<EndWork>(tables_, std::move(rows), std::move(done)));
   });
   Recipient& owner = recipients_[number];
@@ -261,7 +265,8 @@ Task<Result<AckOutcome>> MessageBus::ack(Recipient& recipient, std::vector<Lease
   co_return outcome;
 }
 
-Result<AckOutcome> MessageBus::extend(const std::string& recipient, const std::vector<std::string>& leases, Millis lease) {
+Result<AckOutcome> MessageBus::extend(const std::string& recipient, const std::vector<std::string>& leases,
+                                      Millis lease) {
   if (lease < kLeaseMin || lease > kLeaseMax)
     return fail(Errc::invalid_argument, fmt::format("leaseMs is {}; {} to {} are possible", lease.count(),
                                                     kLeaseMin.count(), kLeaseMax.count()));
@@ -335,8 +340,9 @@ Task<void> MessageBus::give_back_later(Lease lease, Millis delay) {
   const WallTime due = saturating_add(round_up(now.wall), delay);
   const Calendar::Place place = calendar_.place(due, now);
   const Location from{lease.ready.place, lease.ready.order, std::nullopt};
-  const CalendarRow target{place.bucket.key(), sequence, to_ms(due), lease.recipient, std::nullopt,
-                           lease.ready.expires_ms ? std::optional(lease.ready.expires_ms) : std::nullopt};
+  const CalendarRow target{
+      place.bucket.key(), sequence,     to_ms(due),
+      lease.recipient,    std::nullopt, lease.ready.expires_ms ? std::optional(lease.ready.expires_ms) : std::nullopt};
   auto job = [this, from, target, place, attempt = lease.attempt](store::Connection& connection) -> Result<> {
     tables_.set_attempts(connection, target.sequence, attempt);
     tables_.reschedule(connection, from, target, place.look_ms);

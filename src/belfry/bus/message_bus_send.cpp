@@ -33,8 +33,8 @@ ClientKey client_key(const Outgoing& message, WallTime now) {
 Result<> check(const Outgoing& message) {
   BELFRY_CHECK(check_id("from", message.from));
   if (message.payload.size() > kBodyBytesMax)
-    return fail(Errc::too_large, fmt::format("the payload has {} bytes; at most {} are taken", message.payload.size(),
-                                             kBodyBytesMax));
+    return fail(Errc::too_large,
+                fmt::format("the payload has {} bytes; at most {} are taken", message.payload.size(), kBodyBytesMax));
   if (message.key.size() > kKeyBytesMax)
     return fail(Errc::invalid_argument, fmt::format("key is longer than {} bytes", kKeyBytesMax));
   if (message.task_id.size() > kTaskIdBytesMax)
@@ -51,7 +51,8 @@ class MessageBus::SendWork final : public store::Work {
   SendWork(MessageBus& bus, MessageRow message) : bus_(bus), row(std::move(message)) {}
 
   void apply(store::Connection& connection) override {
-    outcome = bus_.tables_.insert(connection, row, row.key ? row.key->day - bus_.options_.retention.count() / kDayMs : 0);
+    outcome =
+        bus_.tables_.insert(connection, row, row.key ? row.key->day - bus_.options_.retention.count() / kDayMs : 0);
   }
   void done(Result<> result) override { bus_.sent(*this, std::move(result)); }
   std::size_t bytes() const override { return row.body.payload.size() + 200; }
@@ -72,8 +73,9 @@ Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing mes
   BELFRY_CHECK(check(message));
   Recipient* const recipient = recipients_.find(message.to);
   if (!recipient)
-    return fail(Errc::unknown_recipient,
-                fmt::format("there is no recipient \"{}\"; add it with POST /v1/agents or belfry agents add", message.to));
+    return fail(
+        Errc::unknown_recipient,
+        fmt::format("there is no recipient \"{}\"; add it with POST /v1/agents or belfry agents add", message.to));
   if (store_.overloaded())
     return fail(Errc::overloaded, "too many sends are waiting for the disk; send again in a moment");
 
@@ -91,8 +93,8 @@ Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing mes
       due = std::min(*message.deliver_at, kLatestTime);
       immediate = false;
     } else {
-      warnings.push_back(fmt::format("deliverAt {} is in the past; the message was delivered at once",
-                                     to_iso(*message.deliver_at)));
+      warnings.push_back(
+          fmt::format("deliverAt {} is in the past; the message was delivered at once", to_iso(*message.deliver_at)));
     }
   } else if (message.delay > Millis{0}) {
     // Rounded up, so that not even a fraction of a millisecond is missing when it is delivered.
@@ -104,8 +106,8 @@ Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing mes
     row.boot_due_ns = timeline.boot_due(due).time_since_epoch().count();
   }
   if (message.expires_at && *message.expires_at <= due)
-    return fail(Errc::invalid_argument, fmt::format("expiresAt {} is not after the delivery at {}",
-                                                    to_iso(*message.expires_at), to_iso(due)));
+    return fail(Errc::invalid_argument,
+                fmt::format("expiresAt {} is not after the delivery at {}", to_iso(*message.expires_at), to_iso(due)));
 
   row.recipient = recipient->row.number;
   if (immediate && (recipient->mailbox.unread > 0 || recipient->mailbox.size() >= mailbox_room())) {
@@ -174,9 +176,8 @@ void MessageBus::sent(SendWork& work, Result<> outcome) {
   calendar_.note_sent(sequence);
   if (!outcome) return work.finish(std::unexpected(std::move(outcome).error()));
   if (work.outcome.conflict)
-    return work.finish(fail(Errc::key_conflict,
-                            fmt::format("the key was used for another message, {}",
-                                        to_text(MessageId{work.outcome.sequence}))));
+    return work.finish(fail(Errc::key_conflict, fmt::format("the key was used for another message, {}",
+                                                            to_text(MessageId{work.outcome.sequence}))));
   Sent result{.id = {work.outcome.sequence}, .warnings = std::move(work.warnings)};
   if (work.outcome.repeated) {
     result.repeated = true;
@@ -218,8 +219,8 @@ void MessageBus::sent(SendWork& work, Result<> outcome) {
       flush_overflow();
     }
   } else {
-    const CalendarRow row{work.row.place,       sequence, body.due_ms, recipient.row.number, work.row.boot_due_ns,
-                          body.expires_ms};
+    const CalendarRow row{work.row.place,       sequence,       body.due_ms, recipient.row.number,
+                          work.row.boot_due_ns, body.expires_ms};
     if (due < round_down(now.wall) + kNear) bodies_.put(sequence, std::move(body));
     calendar_.add(row);
     timekeeper_.look_again();

@@ -67,8 +67,7 @@ void list_calendar(Connection& connection, const MessageTables::ListQuery& query
     if (query.recipient && *query.recipient != row.recipient) continue;
     auto found = MessageTables::find(connection, row.sequence);
     if (!found || !wanted(query, row.recipient, found->row.body.sender)) continue;
-    page.live.push_back(
-        {std::move(*found), {row.bucket, {row.due_ms, row.due_ms, row.sequence}, row.boot_due_ns}});
+    page.live.push_back({std::move(*found), {row.bucket, {row.due_ms, row.due_ms, row.sequence}, row.boot_due_ns}});
     if (static_cast<int>(page.live.size()) == query.limit) {
       page.next = write_cursor('c', {bucket.start_ms, bucket.level, row.sequence, 0});
       break;
@@ -95,8 +94,8 @@ void list_backlog(Connection& connection, const MessageTables::ListQuery& query,
         " ORDER BY recipient, order_ms, due_ms, sequence LIMIT ?6",
         first, first == recipient ? order_ms : INT64_MIN, due_ms, sequence, last, query.examine_max);
     while (found.next())
-      rows.push_back({static_cast<RecipientNumber>(found.integer(0)),
-                      {found.integer(1), found.integer(2), found.integer(3)}});
+      rows.push_back(
+          {static_cast<RecipientNumber>(found.integer(0)), {found.integer(1), found.integer(2), found.integer(3)}});
   }
   const bool filled = static_cast<int>(rows.size()) == query.examine_max;
   page.next.clear();
@@ -132,8 +131,8 @@ MessageTables::ListPage MessageTables::list_dead(Connection& connection, const L
   const Cursor cursor = read_cursor(query.cursor, 'd');
   std::vector<std::int64_t> sequences;
   {
-    auto rows = connection.query("SELECT sequence FROM dead WHERE sequence > ?1 ORDER BY sequence LIMIT ?2", cursor.at[0],
-                                 query.examine_max);
+    auto rows = connection.query("SELECT sequence FROM dead WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
+                                 cursor.at[0], query.examine_max);
     while (rows.next()) sequences.push_back(rows.integer(0));
   }
   const bool filled = static_cast<int>(sequences.size()) == query.examine_max;
@@ -176,12 +175,15 @@ std::vector<std::string> MessageTables::conservation_problems(Connection& connec
     auto rows = connection.query(sql);
     if (rows.next()) problems.push_back(fmt::format("{}, for example sequence {}", what, rows.integer(0)));
   };
-  expect_none("SELECT d.sequence FROM due d LEFT JOIN message m ON m.sequence = d.sequence WHERE m.sequence IS NULL LIMIT 1",
-              "the calendar has an entry without its message");
-  expect_none("SELECT b.sequence FROM backlog b LEFT JOIN message m ON m.sequence = b.sequence WHERE m.sequence IS NULL LIMIT 1",
-              "the backlog has an entry without its message");
-  expect_none("SELECT d.sequence FROM dead d LEFT JOIN message m ON m.sequence = d.sequence WHERE m.sequence IS NULL LIMIT 1",
-              "a dead letter has no message");
+  expect_none(
+      "SELECT d.sequence FROM due d LEFT JOIN message m ON m.sequence = d.sequence WHERE m.sequence IS NULL LIMIT 1",
+      "the calendar has an entry without its message");
+  expect_none(
+      "SELECT b.sequence FROM backlog b LEFT JOIN message m ON m.sequence = b.sequence WHERE m.sequence IS NULL LIMIT 1",
+      "the backlog has an entry without its message");
+  expect_none(
+      "SELECT d.sequence FROM dead d LEFT JOIN message m ON m.sequence = d.sequence WHERE m.sequence IS NULL LIMIT 1",
+      "a dead letter has no message");
   expect_none("SELECT sequence FROM message WHERE sequence > (SELECT last_sequence FROM bus) LIMIT 1",
               "a message is newer than the last sequence");
   expect_none("SELECT e.sequence FROM ended e JOIN message m ON m.sequence = e.sequence LIMIT 1",
@@ -209,9 +211,9 @@ std::vector<std::string> MessageTables::conservation_problems(Connection& connec
     const std::int64_t live = row.accepted - row.acked - row.cancelled - row.expired - row.dead;
     // Dead letters that were dropped stay counted as dead; those that are kept have a message row.
     if (sum.messages - sum.dead != live)
-      problems.push_back(fmt::format("{}: {} messages are live, but accepted {} - acked {} - cancelled {} - expired {} - dead {} = {}",
-                                     row.name, sum.messages - sum.dead, row.accepted, row.acked, row.cancelled,
-                                     row.expired, row.dead, live));
+      problems.push_back(fmt::format(
+          "{}: {} messages are live, but accepted {} - acked {} - cancelled {} - expired {} - dead {} = {}", row.name,
+          sum.messages - sum.dead, row.accepted, row.acked, row.cancelled, row.expired, row.dead, live));
     if (sum.due + sum.backlog + sum.dead != sum.messages)
       problems.push_back(fmt::format("{}: {} messages, but {} in the calendar, {} in the backlog and {} dead letters",
                                      row.name, sum.messages, sum.due, sum.backlog, sum.dead));

@@ -77,14 +77,15 @@ FoundMessage read_found(const Rows& rows) {
 }
 
 void insert_due(Connection& connection, const CalendarRow& row) {
-  connection.run("INSERT INTO due(bucket, sequence, due_ms, recipient, boot_due_ns, expires_ms) VALUES(?1,?2,?3,?4,?5,?6)",
-                 row.bucket, row.sequence, row.due_ms, row.recipient, row.boot_due_ns, row.expires_ms);
+  connection.run(
+      "INSERT INTO due(bucket, sequence, due_ms, recipient, boot_due_ns, expires_ms) VALUES(?1,?2,?3,?4,?5,?6)",
+      row.bucket, row.sequence, row.due_ms, row.recipient, row.boot_due_ns, row.expires_ms);
 }
 
 void insert_backlog(Connection& connection, RecipientNumber recipient, const Order& order,
                     std::optional<std::int64_t> late_ms) {
-  connection.run("INSERT INTO backlog(recipient, order_ms, due_ms, sequence, late_ms) VALUES(?1,?2,?3,?4,?5)", recipient,
-                 order.order_ms, order.due_ms, order.sequence, late_ms);
+  connection.run("INSERT INTO backlog(recipient, order_ms, due_ms, sequence, late_ms) VALUES(?1,?2,?3,?4,?5)",
+                 recipient, order.order_ms, order.due_ms, order.sequence, late_ms);
 }
 
 CalendarRow read_calendar_row(const Rows& rows) {
@@ -164,17 +165,16 @@ InsertOutcome MessageTables::insert(Connection& connection, const MessageRow& ro
       return {.sequence = rows.integer(0), .repeated = true, .scheduled_ms = rows.maybe_integer(2)};
     }
     const bool delayed = row.body.due_ms > row.body.created_ms;
-    connection.run(
-        "INSERT INTO client_key(day, high, low, body, sequence, scheduled_ms) VALUES(?1,?2,?3,?4,?5,?6)", row.key->day,
-        row.key->name.high, row.key->name.low, row.key->body, row.sequence,
-        delayed ? std::optional(row.body.due_ms) : std::nullopt);
+    connection.run("INSERT INTO client_key(day, high, low, body, sequence, scheduled_ms) VALUES(?1,?2,?3,?4,?5,?6)",
+                   row.key->day, row.key->name.high, row.key->name.low, row.key->body, row.sequence,
+                   delayed ? std::optional(row.body.due_ms) : std::nullopt);
   }
   const Body& body = row.body;
   connection.run(
       "INSERT INTO message(sequence, recipient, due_ms, created_ms, attempts, expires_ms, look_ms, sender, task, payload)"
       " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
-      row.sequence, row.recipient, body.due_ms, body.created_ms, body.attempts, body.expires_ms, row.look_ms, body.sender,
-      body.task, body.payload);
+      row.sequence, row.recipient, body.due_ms, body.created_ms, body.attempts, body.expires_ms, row.look_ms,
+      body.sender, body.task, body.payload);
   Change& change = changes_[row.recipient];
   ++change.accepted;
   if (row.place == kInBacklog) {
@@ -330,7 +330,8 @@ void MessageTables::set_ahead(Connection& connection, std::int64_t ahead_ms) {
 }
 
 RecipientNumber MessageTables::add_recipient(Connection& connection, const RecipientRow& row) {
-  connection.run("INSERT INTO recipient(name, kind, created_ms) VALUES(?1, ?2, ?3)", row.name, row.kind, row.created_ms);
+  connection.run("INSERT INTO recipient(name, kind, created_ms) VALUES(?1, ?2, ?3)", row.name, row.kind,
+                 row.created_ms);
   auto rows = connection.query("SELECT number FROM recipient WHERE name = ?1 AND removed_ms IS NULL", row.name);
   BELFRY_ASSERT(rows.next());
   return static_cast<RecipientNumber>(rows.integer(0));
@@ -411,8 +412,9 @@ CalendarPage MessageTables::read_calendar(Connection& connection, const Calendar
   return page;
 }
 
-std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, RecipientNumber recipient, const Order& after,
-                                                    std::optional<Order> before, int rows_max, std::size_t bytes_max) {
+std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, RecipientNumber recipient,
+                                                    const Order& after, std::optional<Order> before, int rows_max,
+                                                    std::size_t bytes_max) {
   std::vector<BacklogRow> found;
   std::size_t bytes = 0;
   const Order last = before.value_or(Order{INT64_MAX, INT64_MAX, INT64_MAX});
@@ -443,7 +445,8 @@ std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, Reci
 
 std::optional<Body> MessageTables::read_body(Connection& connection, std::int64_t sequence) {
   auto rows = connection.query(
-      "SELECT sender, task, payload, created_ms, due_ms, expires_ms, attempts FROM message WHERE sequence = ?1", sequence);
+      "SELECT sender, task, payload, created_ms, due_ms, expires_ms, attempts FROM message WHERE sequence = ?1",
+      sequence);
   if (!rows.next()) return std::nullopt;
   return Body{.sender = std::string(rows.text(0)),
               .task = std::string(rows.text(1)),
@@ -468,8 +471,8 @@ std::optional<Location> MessageTables::locate(Connection& connection, const Foun
   const std::int64_t look = found.row.look_ms.value_or(due_ms);
   for (int level = 0; level < kLevels; ++level) {
     const std::int64_t bucket = Bucket::around(level, look).key();
-    auto rows = connection.query("SELECT boot_due_ns FROM due WHERE bucket = ?1 AND sequence = ?2", bucket,
-                                 found.row.sequence);
+    auto rows =
+        connection.query("SELECT boot_due_ns FROM due WHERE bucket = ?1 AND sequence = ?2", bucket, found.row.sequence);
     if (rows.next()) return Location{bucket, own, rows.maybe_integer(0)};
   }
   const auto in_backlog = [&](const Order& order) {
@@ -518,8 +521,7 @@ void MessageTables::before_commit(Connection& connection) {
         " expired = expired + ?5, dead = dead + ?6, noted = noted + ?7 WHERE number = ?1",
         recipient, change.accepted, change.acked, change.cancelled, change.expired, change.dead, change.noted);
   }
-  if (last_sequence_ > 0)
-    connection.run("UPDATE bus SET last_sequence = max(last_sequence, ?1)", last_sequence_);
+  if (last_sequence_ > 0) connection.run("UPDATE bus SET last_sequence = max(last_sequence, ?1)", last_sequence_);
 }
 
 void MessageTables::after_group(bool) {

@@ -40,7 +40,7 @@ struct CalendarLook {
   std::optional<Bucket> partial;        // the bucket in which the last page ended
   std::int64_t partial_after = 0;       // and its last row's sequence
   int rows_max = 0;
-  bool split_crowded = true;            // false: a crowded bucket is read in pages like any other
+  bool split_crowded = true;  // false: a crowded bucket is read in pages like any other
 };
 
 struct CalendarPage {
@@ -53,9 +53,9 @@ struct CalendarPage {
 };
 
 struct InsertOutcome {
-  std::int64_t sequence = 0;    // of the first send when the key was known
+  std::int64_t sequence = 0;  // of the first send when the key was known
   bool repeated = false;
-  bool conflict = false;        // the key was used for another body
+  bool conflict = false;  // the key was used for another body
   std::optional<std::int64_t> scheduled_ms;
 };
 
@@ -81,8 +81,8 @@ class MessageTables final : public store::GroupHook {
   void revive(store::Connection& connection, const FoundMessage& found, std::int64_t place, std::int64_t due_ms);
   void drop_dead(store::Connection& connection, const FoundMessage& found, std::int64_t now_ms, std::string_view by);
   void set_attempts(store::Connection& connection, std::int64_t sequence, int attempts);
-  void move_to_backlog(store::Connection& connection, std::int64_t bucket, RecipientNumber recipient, const Order& order,
-                       std::optional<std::int64_t> late_ms);
+  void move_to_backlog(store::Connection& connection, std::int64_t bucket, RecipientNumber recipient,
+                       const Order& order, std::optional<std::int64_t> late_ms);
   void reschedule(store::Connection& connection, const Location& from, const CalendarRow& target,
                   std::optional<std::int64_t> look_ms);
   void note_sequence(std::int64_t sequence) { last_sequence_ = std::max(last_sequence_, sequence); }
@@ -103,8 +103,9 @@ class MessageTables final : public store::GroupHook {
 
   // Reads.
   static CalendarPage read_calendar(store::Connection& connection, const CalendarLook& look);
-  static std::vector<BacklogRow> read_backlog(store::Connection& connection, RecipientNumber recipient, const Order& after,
-                                              std::optional<Order> before, int rows_max, std::size_t bytes_max);
+  static std::vector<BacklogRow> read_backlog(store::Connection& connection, RecipientNumber recipient,
+                                              const Order& after, std::optional<Order> before, int rows_max,
+                                              std::size_t bytes_max);
   static std::optional<Body> read_body(store::Connection& connection, std::int64_t sequence);
   static std::optional<FoundMessage> find(store::Connection& connection, std::int64_t sequence);
   // Where the calendar or the backlog has a live message.

@@ -56,7 +56,7 @@ struct ClientKey {
 struct MessageRow {
   std::int64_t sequence = 0;
   RecipientNumber recipient = 0;
-  std::int64_t place = 0;  // calendar bucket, or kInBacklog
+  std::int64_t place = 0;               // calendar bucket, or kInBacklog
   std::optional<std::int64_t> look_ms;  // where the calendar has it, if not at its due time
   std::optional<std::int64_t> boot_due_ns;
   Body body;

@@ -46,9 +46,7 @@ class Window {
     std::vector<Entry> entries;
     std::int64_t first = INT64_MAX;
   };
-  static bool later(const Entry& a, const Entry& b) {
-    return a.key != b.key ? a.key > b.key : a.sequence > b.sequence;
-  }
+  static bool later(const Entry& a, const Entry& b) { return a.key != b.key ? a.key > b.key : a.sequence > b.sequence; }
   void make_current(std::map<std::int64_t, Slot>::iterator slot);
 
   std::int64_t slot_;
