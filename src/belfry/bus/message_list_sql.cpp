@@ -73,7 +73,7 @@ void list_calendar(Connection& connection, const MessageTables::ListQuery& query
       break;
     }
   }
-  std::stable_sort(page.live.begin(), page.live.end(),
+  std::sort(page.live.begin(), page.live.end(),
                    [](const auto& a, const auto& b) { return a.location.order < b.location.order; });
 }
 
