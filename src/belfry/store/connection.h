@@ -90,6 +90,8 @@ class Connection {
   // Moves what the log holds into the database file; returns the pages that were in the log.
   virtual int checkpoint() = 0;
   virtual int log_pages() const = 0;
+  // A commit failed: closing must not touch the files any more, the next start recovers them.
+  virtual void abandon() = 0;
   // The database's own check of its file: empty if all is well.
   virtual std::string integrity_problem() = 0;
 

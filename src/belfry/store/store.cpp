@@ -12,10 +12,19 @@ namespace {
 // Of a full group, what sends leave to acks and moves when both wait: else a flood of sends would starve them.
 constexpr int kChangeShare = kGroupRowsMax / 4;
 
-Error error_of(const Fault& fault) {
-  switch (fault.kind()) {
+// Acks and moves make room, so they are still taken when sends are refused; but no queue is without a bound.
+constexpr std::size_t kChangeQueueTimes = 2;
+
+// What is thrown and is no Fault is a mistake of ours in a job (or no memory): its group is refused like a faulty one.
+FaultKind kind_of(const std::exception& thrown) {
+  const auto* fault = dynamic_cast<const Fault*>(&thrown);
+  return fault ? fault->kind() : FaultKind::other;
+}
+
+Error error_of(const std::exception& thrown) {
+  switch (kind_of(thrown)) {
     case FaultKind::full: return {Errc::disk_full, "the disk is full; nothing was stored"};
-    default: return {Errc::storage_failed, fault.what()};
+    default: return {Errc::storage_failed, thrown.what()};
   }
 }
 
@@ -41,6 +50,9 @@ Store::~Store() {
     }
     wanted_.notify_one();
     thread_.join();
+  } else if (started_) {
+    while (cycle()) {
+    }
   }
 }
 
@@ -57,7 +69,12 @@ void Store::add_hook(GroupHook& hook) { hooks_.push_back(&hook); }
 
 bool Store::overloaded() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<int>(sends_.size() + changes_.size()) >= kStoreQueueMax || queued_bytes_ >= kStoreQueueBytesMax;
+  return queue_exceeds(1);
+}
+
+// The caller holds the mutex.
+bool Store::queue_exceeds(std::size_t times) const {
+  return sends_.size() + changes_.size() >= times * kStoreQueueMax || queued_bytes_ >= times * kStoreQueueBytesMax;
 }
 
 bool Store::broken() const {
@@ -72,17 +89,22 @@ Statistics Store::statistics() const {
 
 void Store::submit(Lane lane, std::unique_ptr<Work> work) {
   bool wake = false;
+  Result<> taken;
   {
     const std::lock_guard lock(mutex_);
-    if (!broken_) {
+    if (broken_) {
+      taken = fail(Errc::storage_failed, "the store is closed after an I/O error");
+    } else if (queue_exceeds(lane == Lane::send ? 1 : kChangeQueueTimes)) {
+      taken = fail(Errc::overloaded, "too much waits for the disk; come back later");
+    } else {
       queued_bytes_ += work->bytes();
       wake = sends_.empty() && changes_.empty() && reads_.empty();
       (lane == Lane::send ? sends_ : changes_).push_back(std::move(work));
     }
   }
-  if (work) {
+  if (!taken) {
     std::vector<Finished> refused;
-    refused.push_back({std::move(work), fail(Errc::storage_failed, "the store is closed after an I/O error")});
+    refused.push_back({std::move(work), std::move(taken)});
     return finish(std::move(refused));
   }
   if (wake && thread_.joinable()) wanted_.notify_one();
@@ -191,21 +213,21 @@ Result<> Store::commit(const Group& sends, const Group& changes) {
     connection_->run("COMMIT");
     for (GroupHook* hook : hooks_) hook->after_group(true);
     return {};
-  } catch (const Fault& fault) {
+  } catch (const std::exception& thrown) {
     for (GroupHook* hook : hooks_) hook->after_group(false);
-    if (committing && fault.kind() != FaultKind::full) {
+    if (committing && kind_of(thrown) != FaultKind::full) {
       // Whether the group is on the disk cannot be known, and an fsync that failed is never retried.
-      break_down(fault.what());
-      return fail(Errc::storage_failed, fault.what());
+      break_down(thrown.what());
+      return fail(Errc::storage_failed, thrown.what());
     }
     try {
       if (begun) connection_->run("ROLLBACK");
     } catch (const Fault&) {
       // SQLite has rolled back by itself already.
     }
-    if (fault.kind() != FaultKind::full)
-      log::error("store.group_failed", "a group of writes was refused by the store", {{"what", fault.what()}});
-    return std::unexpected(error_of(fault));
+    if (kind_of(thrown) != FaultKind::full)
+      log::error("store.group_failed", "a group of writes was refused by the store", {{"what", thrown.what()}});
+    return std::unexpected(error_of(thrown));
   }
 }
 
@@ -261,8 +283,8 @@ void Store::run_read(Read read) {
   Result<> outcome;
   try {
     read.job(*connection_);
-  } catch (const Fault& fault) {
-    outcome = std::unexpected(error_of(fault));
+  } catch (const std::exception& thrown) {
+    outcome = std::unexpected(error_of(thrown));
   }
   asio::post(kernel_, [alive = alive_, done = std::move(read.done), outcome = std::move(outcome)]() mutable {
     if (*alive) done(std::move(outcome));
@@ -270,7 +292,7 @@ void Store::run_read(Read read) {
 }
 
 void Store::maybe_checkpoint() {
-  if (connection_->log_pages() < options_.checkpoint_pages) return;
+  if (broken_ || connection_->log_pages() < options_.checkpoint_pages) return;
   try {
     connection_->checkpoint();
     const std::lock_guard lock(mutex_);
@@ -296,6 +318,7 @@ void Store::break_down(const std::string& what) {
     const std::lock_guard lock(mutex_);
     broken_ = true;
   }
+  connection_->abandon();
   if (options_.on_broken) options_.on_broken(what);
 }
 

@@ -24,7 +24,8 @@
 namespace belfry::store {
 
 // One thing to write. Several share a transaction, so `apply` must not fail for reasons of its own; what can be refused
-// is written as a closure (Store::write), which gets a savepoint.
+// is written as a closure (Store::write), which gets a savepoint. When the disk is full, the group is rolled back and its
+// changes run again without the sends: `apply` and closures may be called more than once, and only the last call counts.
 class Work {
  public:
   virtual ~Work() = default;
@@ -86,7 +87,7 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   void add_hook(GroupHook& hook);
-  // Refused (done(overloaded)) when too much waits for the disk already.
+  // Refused (done(overloaded)) when too much waits for the disk already; changes are taken for longer than sends.
   void submit(Lane lane, std::unique_ptr<Work> work);
   bool overloaded() const;
 
@@ -119,6 +120,7 @@ class Store {
   void loop();
   bool cycle();  // one group, one read; false if there was nothing to do
   void schedule_inline();
+  bool queue_exceeds(std::size_t times) const;
   void take(Group& sends, Group& changes);
   void run_group(Group sends, Group changes);
   Result<> commit(const Group& sends, const Group& changes);

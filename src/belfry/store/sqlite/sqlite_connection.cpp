@@ -117,6 +117,8 @@ class SqliteConnection final : public Connection {
 
   int log_pages() const override { return log_pages_; }
 
+  void abandon() override { sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr); }
+
   std::string integrity_problem() override {
     std::string problem;
     SqliteStatement check(db_, "PRAGMA integrity_check(10)");
