@@ -48,6 +48,7 @@ class World {
   bool alive() const { return life_ != nullptr; }
   bool broken() const { return life_->store.broken(); }
   WallTime now() { return round_down(clock().now().wall); }
+  WallTime now_when_stopped() const { return round_down(now_.wall); }
 
   void advance(Nanos duration) { life_->clock.advance(duration); }
 
@@ -123,17 +124,19 @@ class World {
     end_life();
     disk_.reboot();
   }
-  // A graceful end of the process as the server makes it, without waiting for leases.
-  void stop(bool deliver) {
+  // A graceful end of the process as the server makes it, without waiting for leases. False if the disk failed.
+  bool try_stop(bool deliver) {
     bus().refuse_sends();
-    if (deliver) BELFRY_ASSERT(run(bus().mark_all_delayed_as_forced()).has_value());
-    BELFRY_ASSERT(run(bus().note_clean_stop()).has_value());
+    if (deliver && !run(bus().mark_all_delayed_as_forced())) return false;
+    if (!run(bus().note_clean_stop())) return false;
     bool stopped = false;
     asio::co_spawn(life_->context, bus().stop(), [&stopped](std::exception_ptr) { stopped = true; });
     clock().settle();
     BELFRY_ASSERT(stopped);
     end_life();
+    return true;
   }
+  void stop(bool deliver) { BELFRY_ASSERT(try_stop(deliver)); }
   void start() {
     life_ = std::make_unique<Life>(*this);
     life_->store.start();

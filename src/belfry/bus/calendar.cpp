@@ -85,6 +85,12 @@ void Calendar::add(const CalendarRow& row) {
   }
 }
 
+void Calendar::note_delivered(const CalendarRow& row) {
+  const Bucket bucket = Bucket::from_key(row.bucket);
+  // Just after a start, or after the clock was set ahead, the present has not been read yet.
+  if (looking_ || !was_read(bucket, row.sequence)) delivered_.emplace(row.sequence, bucket);
+}
+
 void Calendar::remove(const CalendarRow& row) {
   if (looking_) {
     changed_.insert(row.sequence);
@@ -228,7 +234,7 @@ void Calendar::merge(CalendarPage page) {
   }
   const Now now = clock_.now();
   for (const CalendarRow& row : page.rows) {
-    if (changed_.contains(row.sequence) || belongs_to_sweep(row)) continue;
+    if (changed_.contains(row.sequence) || belongs_to_sweep(row) || delivered_.contains(row.sequence)) continue;
     if (const Millis left = remaining(row, now);
         left.count() > 2 * (bucket_width(Bucket::from_key(row.bucket).level) + kTooEarlyMs)) {
       too_early_.emplace_back(row, timeline_.axis_ms(now) + left.count());
@@ -240,6 +246,7 @@ void Calendar::merge(CalendarPage page) {
     if (was_read(Bucket::from_key(row.bucket), row.sequence) && !belongs_to_sweep(row)) enter(row);
   }
   changed_.clear();
+  std::erase_if(delivered_, [&](const auto& item) { return was_read(item.second, item.first); });
 }
 
 Millis Calendar::remaining(const CalendarRow& row, const Now& now) const {

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -45,6 +46,8 @@ class Calendar {
   void note_sent(std::int64_t sequence) { last_done_ = std::max(last_done_, sequence); }
   std::int64_t last_done() const { return last_done_; }
   void add(const CalendarRow& row);
+  // The message with this row is in its mailbox already: do not deliver it again when its bucket is read.
+  void note_delivered(const CalendarRow& row);
   // The message with this row is gone or lies elsewhere now.
   void remove(const CalendarRow& row);
 
@@ -106,6 +109,7 @@ class Calendar {
   bool looking_ = false;
   std::vector<CalendarRow> limbo_;            // sent while a page was being read
   std::unordered_set<std::int64_t> changed_;  // removed or moved meanwhile: the page is wrong about them
+  std::unordered_map<std::int64_t, Bucket> delivered_;  // by sequence: in a mailbox, though their bucket is still unread
   std::vector<std::pair<CalendarRow, std::int64_t>> too_early_;  // looked at before their time: to be put back
 
   Wake wake_;

@@ -73,6 +73,7 @@ void MessageBus::start() {
   if (forced_) tasks_.spawn("sweep", sweep());
   recipients_.each([&](Recipient& recipient) {
     if (recipient.removed() && recipient.mailbox.unread > 0) tasks_.spawn("bury", bury(recipient.row.number));
+    refill(recipient);
   });
 }
 

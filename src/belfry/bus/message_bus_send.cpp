@@ -212,6 +212,7 @@ void MessageBus::sent(SendWork& work, Result<> outcome) {
                       .expires_ms = body.expires_ms.value_or(0)};
     bodies_.put(sequence, std::move(body));
     log::debug("bus.delivered", "消息已投递", {{"id", to_text(result.id)}, {"to", recipient.row.name}});
+    calendar_.note_delivered({.bucket = work.row.place, .sequence = sequence});
     if (recipient.removed()) {
       let_die(recipient, ready, "recipient_removed");
     } else {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "belfry/base/log.h"
 #include "tests/support/world.h"
 
 namespace belfry::bus {
@@ -41,6 +42,697 @@ TEST(MessageBus, MessageWithoutDelayIsThereAtOnceAndHasNoScheduledTime) {
   EXPECT_EQ(got[0].payload, R"({"text":"hello"})");
   EXPECT_EQ(w.ack(got), 1);
   EXPECT_EQ(w.get(sent.id).state, MessageState::acked);
+  EXPECT_TRUE(w.problems().empty());
+}
+
+// D2, D3
+TEST(MessageBus, ZeroAndNegativeDelaysAreDeliveredAtOnceLikeNone) {
+  World w;
+  for (const Millis delay : {0ms, -1ms, -86'400'000ms}) EXPECT_FALSE(w.send({.delay = delay}).scheduled_at);
+  EXPECT_EQ(w.counts().pending, 3);
+  EXPECT_EQ(w.counts().delayed, 0);
+}
+
+// D1
+TEST(MessageBus, DelayRoundsUpSoThatNotAFractionOfAMillisecondIsMissing) {
+  World w;
+  w.advance(300us);  // between two milliseconds
+  const Sent sent = w.send({.delay = 10ms});
+  EXPECT_EQ(sent.scheduled_at, kNoon + 11ms);
+
+  w.advance(10ms);
+  EXPECT_TRUE(w.receive().empty());
+  w.advance(700us);
+  EXPECT_EQ(w.receive().size(), 1u);
+}
+
+// D1
+TEST(MessageBus, DelayCountsElapsedTimeWhateverHappensToTheWallClock) {
+  for (const Nanos step : {Nanos{10min}, Nanos{-10min}, Nanos{24h * 400}, Nanos{-24h * 400}}) {
+    for (const bool told : {true, false}) {
+      World w;
+      w.send({.delay = 5min});
+      w.advance(1min);
+      w.clock().step_wall(step, told);
+      w.advance(4min - 1ns);
+      EXPECT_TRUE(w.receive().empty()) << step.count() << told;
+      w.advance(1ns);
+      EXPECT_EQ(w.receive().size(), 1u) << step.count() << told;
+    }
+  }
+}
+
+// D1
+TEST(MessageBus, FarDelayCountsElapsedTimeAcrossClockSteps) {
+  for (const Nanos step : {Nanos{24h * 30}, Nanos{-24h * 30}}) {
+    World w;
+    w.send({.delay = 24h});
+    w.advance(1h);
+    w.clock().step_wall(step);
+    w.send({.delay = 23h});  // due at the same elapsed moment, but written with another wall time
+    w.advance(1h);
+    w.clock().suspend(20h);
+    w.advance(2h - 1ms);
+    EXPECT_EQ(w.counts().pending, 0) << step.count();
+    w.advance(1ms);
+    EXPECT_EQ(w.counts().pending, 2) << step.count();
+  }
+}
+
+// D1
+TEST(MessageBus, AfterARestartADelayCountsOnTheWallClock) {
+  World w;
+  w.send({.delay = 1h});
+  w.restart();
+  w.clock().step_wall(59min);
+  w.advance(1min - 1ms);
+  EXPECT_TRUE(w.receive().empty());
+  w.advance(1ms);
+  EXPECT_EQ(w.receive().size(), 1u);
+}
+
+// D1, D10
+TEST(MessageBus, InstantIsMetOnTheWallClock) {
+  World w;
+  const Sent sent = w.send({.deliver_at = kNoon + 1h});
+  EXPECT_EQ(sent.scheduled_at, kNoon + 1h);
+  w.clock().step_wall(59min);
+  EXPECT_TRUE(w.receive().empty());
+  w.advance(1min);
+  EXPECT_EQ(w.drain().size(), 1u);
+
+  w.send({.deliver_at = w.now() + 1h});
+  w.clock().step_wall(-2h);
+  w.advance(3h - 1ms);
+  EXPECT_TRUE(w.receive().empty());
+  w.advance(1ms);
+  EXPECT_EQ(w.receive().size(), 1u);
+}
+
+// D10
+TEST(MessageBus, InstantInThePastIsDeliveredAtOnceWithAWarning) {
+  World w;
+  const Sent sent = w.send({.deliver_at = kNoon - 1s});
+  EXPECT_FALSE(sent.scheduled_at);
+  ASSERT_EQ(sent.warnings.size(), 1u);
+  EXPECT_EQ(w.receive().size(), 1u);
+}
+
+// D5
+TEST(MessageBus, HugeDelaysSaturateAtTheEndOfTheCalendarWithAWarning) {
+  World w;
+  const Sent sent = w.send({.delay = Millis{INT64_MAX}});
+  EXPECT_EQ(sent.scheduled_at, kLatestTime);
+  EXPECT_EQ(sent.warnings.size(), 1u);
+  w.clock().suspend(24h * 365 * 20);
+  w.advance(1min);
+  EXPECT_EQ(w.counts().delayed, 1);
+  w.restart();
+  EXPECT_EQ(w.counts().delayed, 1);
+  EXPECT_TRUE(w.problems().empty());
+}
+
+// D5
+TEST(MessageBus, ThirtyDaysAndTenYearsAreExact) {
+  for (const Millis delay : {Millis{24h * 30}, Millis{24h * 3652}}) {
+    World w;
+    const Sent sent = w.send({.delay = delay});
+    EXPECT_EQ(sent.scheduled_at, kNoon + delay);
+    w.clock().suspend(delay - 1min);  // a second at a time would take all day
+    w.advance(1min - 1ms);
+    EXPECT_EQ(w.counts().pending, 0);
+    w.advance(1ms);
+    EXPECT_EQ(w.counts().pending, 1);
+  }
+}
+
+// D6
+TEST(MessageBus, WaitingReceiverIsWokenWhenTheMessageIsDue) {
+  World w;
+  auto waiting = w.start_task(w.bus().receive({.recipient = kWorker, .max = 1, .wait = 10s}));
+  w.send({.delay = 3s});
+  w.advance(3s - 1ns);
+  EXPECT_FALSE(waiting.done());
+  w.advance(1ns);
+  ASSERT_TRUE(waiting.done());
+  EXPECT_EQ(waiting.value()->size(), 1u);
+}
+
+// D6, D18
+TEST(MessageBus, ReceiverThatWaitsInVainGetsNothingAtItsDeadline) {
+  World w;
+  auto waiting = w.start_task(w.bus().receive({.recipient = kWorker, .max = 1, .wait = 10s}));
+  w.advance(10s - 1ns);
+  EXPECT_FALSE(waiting.done());
+  w.advance(1ns);
+  ASSERT_TRUE(waiting.done());
+  EXPECT_TRUE(waiting.value()->empty());
+}
+
+std::vector<std::string> payloads(const std::vector<Delivery>& deliveries) {
+  std::vector<std::string> all;
+  for (const Delivery& delivery : deliveries) all.push_back(delivery.payload);
+  return all;
+}
+
+// D7
+TEST(MessageBus, MessagesDueTogetherArriveInOrderOfSendingAlsoAfterARestart) {
+  for (const bool restart : {false, true}) {
+    World w;
+    w.send({.payload = "1", .delay = 60s});
+    w.advance(10s);
+    w.send({.payload = "2", .delay = 50s});
+    w.advance(25s);
+    w.send({.payload = "3", .deliver_at = kNoon + 60s});
+    w.send({.payload = "4", .delay = 25s});
+    if (restart) w.restart();
+    w.advance(25s);
+    EXPECT_EQ(payloads(w.receive()), (std::vector<std::string>{"1", "2", "3", "4"})) << restart;
+  }
+}
+
+// D7
+TEST(MessageBus, OverdueMessagesAfterALongStopArriveInOrderOfTime) {
+  World w;
+  w.send({.payload = "9", .delay = 9h});
+  w.send({.payload = "30", .delay = 30s});
+  w.send({.payload = "1", .delay = 1h});
+  w.send({.payload = "40", .delay = 24h * 40});
+  w.crash();
+  w.pass(24h * 50);
+  w.start();
+  w.advance(1s);
+  EXPECT_EQ(payloads(w.receive()), (std::vector<std::string>{"30", "1", "9", "40"}));
+}
+
+// D8
+TEST(MessageBus, SuspendedMachineDeliversWhenItWakesUp) {
+  World w;
+  w.send({.delay = 5min});
+  w.send({.deliver_at = kNoon + 6min});
+  w.clock().suspend(1h);
+  w.advance(1s);
+  EXPECT_EQ(w.receive().size(), 2u);
+}
+
+// D8
+TEST(MessageBus, UnnoticedClockStepIsFoundWithinASecond) {
+  World w;
+  w.send({.deliver_at = kNoon + 1h});
+  w.clock().step_wall(2h, false);
+  w.advance(1s);
+  EXPECT_EQ(w.receive().size(), 1u);
+}
+
+std::vector<std::string> lines_of(const std::vector<std::string>& lines, std::string_view text) {
+  std::vector<std::string> found;
+  for (const std::string& line : lines)
+    if (line.find(text) != std::string::npos) found.push_back(line);
+  return found;
+}
+
+// D9
+TEST(MessageBus, SchedulingAndDeliveryAreLoggedWithTheirFields) {
+  World w;
+  std::vector<std::string> lines;
+  const log::Capture capture([&](std::string_view line) { lines.emplace_back(line); });
+
+  const Sent sent = w.send({.from = "planner", .delay = 90s});
+  w.send({});
+  w.advance(90s);
+
+  const std::string id = to_text(sent.id);
+  const auto scheduled = lines_of(lines, "发送延迟消息");
+  ASSERT_EQ(scheduled.size(), 1u);
+  for (const std::string& part : {"\"id\":\"" + id + "\"", std::string(R"("to":"worker")"), std::string(R"("from":"planner")"),
+                                 std::string(R"("delayMs":90000)"), std::string(R"("deliverAt":"2026-03-01T12:01:30.000Z")")})
+    EXPECT_NE(scheduled[0].find(part), std::string::npos) << part << scheduled[0];
+  const auto delivered = lines_of(lines, "延迟消息已投递");
+  ASSERT_EQ(delivered.size(), 1u);
+  for (const std::string& part :
+       {"\"id\":\"" + id + "\"", std::string(R"("from":"planner")"), std::string(R"("createdAt":"2026-03-01T12:00:00.000Z")"),
+        std::string(R"("scheduledAt":"2026-03-01T12:01:30.000Z")"),
+        std::string(R"("actualDeliveryAt":"2026-03-01T12:01:30.000Z")"), std::string(R"("delayDrift":0)")})
+    EXPECT_NE(delivered[0].find(part), std::string::npos) << part << delivered[0];
+}
+
+// D9
+TEST(MessageBus, DeliveryAfterARestartIsLoggedWithItsSenderToo) {
+  World w;
+  w.send({.from = "planner", .delay = 24h});
+  w.restart();
+  std::vector<std::string> lines;
+  const log::Capture capture([&](std::string_view line) { lines.emplace_back(line); });
+  w.clock().suspend(24h - 1min);
+  w.advance(1min);
+  const auto delivered = lines_of(lines, "延迟消息已投递");
+  ASSERT_EQ(delivered.size(), 1u);
+  EXPECT_NE(delivered[0].find(R"("from":"planner")"), std::string::npos);
+}
+
+// D11
+TEST(MessageBus, CountsDelayedMessagesPerRecipientAndInTotal) {
+  World w;
+  w.add("other");
+  w.send({.delay = 1h});
+  w.send({.delay = 2h});
+  w.send({.to = "other", .delay = 24h * 400});
+  EXPECT_EQ(w.bus().delayed_count(kWorker), 2);
+  EXPECT_EQ(w.bus().delayed_count("other"), 1);
+  EXPECT_EQ(w.bus().delayed_count(), 3);
+
+  w.restart();
+  EXPECT_EQ(w.bus().delayed_count(), 3);
+  w.advance(1h);
+  EXPECT_EQ(w.bus().delayed_count(kWorker), 1);
+}
+
+// D12, D22
+TEST(MessageBus, ForcingDeliversEverythingDelayedInOrderAndMarksIt) {
+  World w;
+  w.send({.payload = "3", .delay = 3h});
+  w.send({.payload = "1", .delay = 1h});
+  w.send({.payload = "400", .delay = 24h * 400});
+  w.send({.payload = "0"});
+
+  const auto count = w.run(w.bus().force_deliver_all_delayed());
+  ASSERT_TRUE(count.has_value());
+  EXPECT_EQ(*count, 3);
+  EXPECT_EQ(w.bus().delayed_count(), 0);
+  EXPECT_EQ(w.counts().pending, 4);
+  const auto got = w.receive();
+  EXPECT_EQ(payloads(got), (std::vector<std::string>{"0", "1", "3", "400"}));
+  EXPECT_FALSE(got[0].forced);
+  for (std::size_t i = 1; i < got.size(); ++i) {
+    EXPECT_TRUE(got[i].forced);
+    EXPECT_EQ(got[i].delivered_at, kNoon);
+  }
+  EXPECT_EQ(got[1].deliver_at, kNoon + 1h);
+  w.ack(got);
+  EXPECT_TRUE(w.problems().empty());
+}
+
+// D12
+TEST(MessageBus, GracefulStopMakesDelayedMessagesPendingAtTheNextStart) {
+  World w;
+  const Sent late = w.send({.payload = "2", .delay = 24h * 30});
+  w.send({.payload = "1", .delay = 90s});
+  w.send({.payload = "0"});
+  w.stop(true);
+  w.start();
+  w.send({.payload = "new"});
+  w.send({.payload = "newer", .delay = 1h});
+  w.advance(10ms);
+
+  EXPECT_EQ(w.counts().pending, 4);
+  EXPECT_EQ(w.counts().delayed, 1);
+  const auto info = w.get(late.id);
+  EXPECT_EQ(info.state, MessageState::pending);
+  EXPECT_TRUE(info.forced);
+  EXPECT_EQ(info.deliver_at, kNoon + 24h * 30);
+  const auto got = w.receive();
+  ASSERT_EQ(got.size(), 4u);
+  w.ack(got);
+  EXPECT_EQ(w.get(late.id).state, MessageState::acked);
+  EXPECT_TRUE(w.get(late.id).forced);
+  w.advance(1h);
+  EXPECT_EQ(payloads(w.drain()), std::vector<std::string>{"newer"});
+  EXPECT_TRUE(w.problems().empty());
+}
+
+// D12
+TEST(MessageBus, ForcedMessagesSurviveACrashAfterTheStop) {
+  World w;
+  for (int i = 0; i < 50; ++i) w.send({.payload = std::to_string(i), .delay = 1h * i});
+  w.stop(true);
+  w.start();
+  w.restart();
+  w.advance(10ms);
+  EXPECT_EQ(w.bus().delayed_count(), 0);
+  std::vector<std::string> expected;
+  for (int i = 0; i < 50; ++i) expected.push_back(std::to_string(i));
+  EXPECT_EQ(payloads(w.drain()), expected);
+  EXPECT_TRUE(w.problems().empty());
+}
+
+// D12
+TEST(MessageBus, StopThatKeepsLeavesDelayedMessagesScheduled) {
+  World w;
+  w.send({.delay = 90s});
+  w.stop(false);
+  w.start();
+  w.advance(90s - 1ms);
+  EXPECT_TRUE(w.receive().empty());
+  w.advance(1ms);
+  const auto got = w.receive();
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_FALSE(got[0].forced);
+}
+
+// D12, D14
+TEST(MessageBus, StoppingBusRefusesSendsAndSendsWaitingReceiversHome) {
+  World w;
+  auto waiting = w.start_task(w.bus().receive({.recipient = kWorker, .max = 1, .wait = 10s}));
+  w.clock().settle();
+  w.bus().refuse_sends();
+  w.clock().settle();
+  ASSERT_TRUE(waiting.done());
+  EXPECT_TRUE(waiting.value()->empty());
+  EXPECT_EQ(w.try_send({}).error().code, Errc::stopping);
+}
+
+// D14
+TEST(MessageBus, UnknownRecipientIsRefusedAndNothingIsStored) {
+  World w;
+  const auto sent = w.try_send({.to = "nobody"});
+  ASSERT_FALSE(sent.has_value());
+  EXPECT_EQ(sent.error().code, Errc::unknown_recipient);
+  EXPECT_EQ(w.bus().totals().accepted, 0);
+}
+
+// D14
+TEST(MessageBus, MessageWhoseRecipientWasRemovedGoesToTheDeadLetters) {
+  World w;
+  const Sent delayed = w.send({.delay = 1h});
+  const Sent pending = w.send({});
+  ASSERT_TRUE(w.run(w.bus().remove_recipient(kWorker)).has_value());
+  w.clock().settle();
+  EXPECT_EQ(w.get(pending.id).state, MessageState::dead);
+  w.advance(1h);
+  const auto info = w.get(delayed.id);
+  EXPECT_EQ(info.state, MessageState::dead);
+  EXPECT_EQ(info.reason, "recipient_removed");
+  EXPECT_EQ(w.bus().totals().dead, 2);
+  w.add(kWorker);
+  EXPECT_TRUE(w.receive().empty());
+  EXPECT_TRUE(w.problems().empty());
+}
+
+// D16
+TEST(MessageBus, CancelledMessageNeverArrives) {
+  for (const Millis delay : {0ms, 500ms, Millis{20s}, Millis{1h}, Millis{24h * 400}}) {
+    World w;
+    const Sent sent = w.send({.delay = delay});
+    ASSERT_TRUE(w.run(w.bus().cancel(sent.id, "tester")).has_value()) << delay.count();
+    EXPECT_EQ(w.run(w.bus().cancel(sent.id, "tester")).error().code, Errc::already_cancelled);
+    EXPECT_EQ(w.counts().delayed + w.counts().pending, 0);
+    w.clock().suspend(delay);
+    w.advance(2s);
+    EXPECT_TRUE(w.receive().empty()) << delay.count();
+    if (delay > 24h) continue;  // its record is gone by then
+    EXPECT_EQ(w.get(sent.id).state, MessageState::cancelled);
+    EXPECT_EQ(w.get(sent.id).ended_by, "tester");
+    EXPECT_TRUE(w.problems().empty());
+  }
+}
+
+// D16
+TEST(MessageBus, CancelRefusesWhatIsDeliveredOrUnknown) {
+  World w;
+  const Sent sent = w.send({});
+  const auto got = w.receive();
+  EXPECT_EQ(w.run(w.bus().cancel(sent.id, "t")).error().code, Errc::already_delivered);
+  w.ack(got);
+  EXPECT_EQ(w.run(w.bus().cancel(sent.id, "t")).error().code, Errc::already_delivered);
+  EXPECT_EQ(w.run(w.bus().cancel(MessageId{12345}, "t")).error().code, Errc::not_found);
+}
+
+// D16
+TEST(MessageBus, CancelRacingWithTheDueTimeHasOneWinner) {
+  World w;
+  const Sent sent = w.send({.delay = 10s});
+  w.advance(10s - 1ns);
+  auto cancelled = w.start_task(w.bus().cancel(sent.id, "t"));
+  auto received = w.start_task(w.bus().receive({.recipient = kWorker, .max = 1, .wait = 1s}));
+  w.advance(2s);
+  ASSERT_TRUE(cancelled.done() && received.done());
+  EXPECT_NE(cancelled.value().has_value(), !received.value()->empty());
+}
+
+// D16
+TEST(MessageBus, RescheduledMessageKeepsItsIdAndArrivesAtItsNewTimeOnly) {
+  for (const auto& [from, to] : std::vector<std::pair<Millis, Millis>>{{10min, 20min}, {20min, 10min}, {20s, 24h * 40}, {24h * 40, 5s}}) {
+    World w;
+    const Sent sent = w.send({.delay = from});
+    const auto moved = w.run(w.bus().reschedule(sent.id, kNoon + to));
+    ASSERT_TRUE(moved.has_value());
+    EXPECT_EQ(moved->deliver_at, kNoon + to);
+    if (to > 24h) w.clock().suspend(to - 1min);
+    w.advance(kNoon + to - w.now() - 1ms);
+    EXPECT_TRUE(w.receive().empty());
+    w.advance(1ms);
+    const auto got = w.receive();
+    ASSERT_EQ(got.size(), 1u) << to.count();
+    EXPECT_EQ(got[0].id, sent.id);
+    w.ack(got);
+    w.clock().suspend(from);
+    w.advance(2s);
+    EXPECT_TRUE(w.receive().empty());
+    EXPECT_TRUE(w.problems().empty());
+  }
+}
+
+// D16
+TEST(MessageBus, DeliverNowMakesADelayedMessagePending) {
+  World w;
+  const Sent sent = w.send({.delay = 24h * 40});
+  ASSERT_TRUE(w.run(w.bus().deliver_now(sent.id)).has_value());
+  EXPECT_EQ(w.receive().size(), 1u);
+  EXPECT_EQ(w.run(w.bus().deliver_now(sent.id)).error().code, Errc::already_delivered);
+}
+
+// D16
+TEST(MessageBus, ListsByRecipientSenderAndStateInDueOrder) {
+  World w;
+  w.add("other");
+  const Sent far = w.send({.from = "a", .delay = 24h * 40});
+  const Sent near = w.send({.from = "b", .delay = 10s});
+  const Sent mid = w.send({.from = "a", .delay = 1h});
+  const Sent pending = w.send({.from = "a"});
+  w.send({.to = "other", .from = "a", .delay = 1h});
+  const Sent gone = w.send({.from = "a", .delay = 2h});
+  ASSERT_TRUE(w.run(w.bus().cancel(gone.id, "t")).has_value());
+
+  const auto ids = [&](ListRequest request) {
+    std::vector<MessageId> all;
+    request.to = kWorker;
+    while (true) {
+      const auto page = w.run(w.bus().list(request));
+      if (!page) break;
+      for (const MessageInfo& info : page->messages) all.push_back(info.id);
+      if (page->next.empty()) break;
+      request.after = page->next;
+    }
+    return all;
+  };
+  EXPECT_EQ(ids({}), (std::vector<MessageId>{pending.id, near.id, mid.id, far.id}));
+  EXPECT_EQ(ids({.limit = 1}), (std::vector<MessageId>{pending.id, near.id, mid.id, far.id}));
+  EXPECT_EQ(ids({.from = "a", .state = MessageState::delayed}), (std::vector<MessageId>{mid.id, far.id}));
+  EXPECT_EQ(ids({.state = MessageState::cancelled}), (std::vector<MessageId>{gone.id}));
+  EXPECT_EQ(ids({.state = MessageState::pending}), (std::vector<MessageId>{pending.id}));
+}
+
+// D17
+TEST(MessageBus, SameKeyAndBodyIsTheSameMessageAndAnotherBodyAConflict) {
+  World w;
+  const Sent first = w.send({.payload = "1", .delay = 1h, .key = "k"});
+  for (const bool restart : {false, true}) {
+    if (restart) w.restart();
+    w.advance(1s);
+    const Sent again = w.send({.payload = "1", .delay = 1h, .key = "k"});
+    EXPECT_EQ(again.id, first.id);
+    EXPECT_TRUE(again.repeated);
+    EXPECT_EQ(again.scheduled_at, first.scheduled_at);
+    EXPECT_EQ(w.try_send({.payload = "2", .delay = 1h, .key = "k"}).error().code, Errc::key_conflict);
+    EXPECT_EQ(w.bus().totals().accepted, 1);
+  }
+  EXPECT_NE(w.send({.from = "other", .payload = "1", .delay = 1h, .key = "k"}).id, first.id);
+}
+
+// D17
+TEST(MessageBus, TwinsWithOneKeyInOneGroupMakeOneMessage) {
+  World w;
+  auto a = w.start_task(w.bus().send({.to = kWorker, .payload = "1", .key = "k"}));
+  auto b = w.start_task(w.bus().send({.to = kWorker, .payload = "1", .key = "k"}));
+  w.clock().settle();
+  EXPECT_EQ(a.value()->id, b.value()->id);
+  EXPECT_EQ(w.counts().pending, 1);
+}
+
+// D18
+TEST(MessageBus, MessageThatIsNotAckedComesBackWhenItsLeaseEnds) {
+  World w;
+  w.send({});
+  const auto first = w.receive();
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(w.counts().in_flight, 1);
+  w.advance(30s - 1ns);
+  EXPECT_TRUE(w.receive().empty());
+  w.advance(1ns);
+  const auto second = w.receive();
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second[0].attempt, 2);
+  EXPECT_EQ(w.ack(first), 0) << "a stale owner's ack is refused";
+  EXPECT_EQ(w.ack(second), 1);
+}
+
+// D18
+TEST(MessageBus, ExtendedLeaseLastsLonger) {
+  World w;
+  w.send({});
+  const auto got = w.receive();
+  w.advance(20s);
+  ASSERT_EQ(w.bus().extend(kWorker, {got[0].lease}, 30s)->acked, 1);
+  w.advance(30s - 1ns);
+  EXPECT_TRUE(w.receive().empty());
+  EXPECT_EQ(w.ack(got), 1);
+}
+
+// D18
+TEST(MessageBus, ReleasedMessageComesBackAtOnceOrAfterItsDelay) {
+  World w;
+  w.send({});
+  auto got = w.receive();
+  ASSERT_EQ(w.run(w.bus().release(kWorker, {got[0].lease}, 0ms))->acked, 1);
+  got = w.receive();
+  ASSERT_EQ(got.size(), 1u);
+  ASSERT_EQ(w.run(w.bus().release(kWorker, {got[0].lease}, 5s))->acked, 1);
+  w.clock().settle();
+  EXPECT_EQ(w.counts().delayed, 1);
+  w.advance(5s - 1ms);
+  EXPECT_TRUE(w.receive().empty());
+  w.advance(2ms);
+  got = w.receive();
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].attempt, 3);
+  EXPECT_EQ(w.ack(got), 1);
+  EXPECT_TRUE(w.problems().empty());
+}
+
+// D18
+TEST(MessageBus, AfterFiveAttemptsAMessageIsADeadLetterThatCanBeRetriedOrDropped) {
+  World w;
+  const Sent sent = w.send({});
+  for (int attempt = 1; attempt <= 5; ++attempt) {
+    ASSERT_EQ(w.receive().size(), 1u) << attempt;
+    w.advance(30s);
+  }
+  EXPECT_TRUE(w.receive().empty());
+  EXPECT_EQ(w.get(sent.id).state, MessageState::dead);
+  EXPECT_EQ(w.get(sent.id).attempts, 5);
+  EXPECT_EQ(w.run(w.bus().list({.state = MessageState::dead}))->messages.size(), 1u);
+
+  ASSERT_TRUE(w.run(w.bus().retry(sent.id)).has_value());
+  w.advance(1ms);
+  const auto got = w.receive();
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].attempt, 1);
+  for (int attempt = 1; attempt <= 5; ++attempt) {
+    w.advance(30s);
+    w.receive();
+  }
+  ASSERT_TRUE(w.run(w.bus().drop(sent.id, "t")).has_value());
+  EXPECT_EQ(w.run(w.bus().retry(sent.id)).error().code, Errc::wrong_state);
+  EXPECT_EQ(w.bus().totals().dead, 1);
+  EXPECT_TRUE(w.problems().empty());
+}
+
+// D18
+TEST(MessageBus, CrashRedeliversWhatWasInFlight) {
+  World w;
+  w.send({});
+  ASSERT_EQ(w.receive().size(), 1u);
+  w.restart();
+  w.advance(1ms);
+  const auto got = w.receive();
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(w.ack(got), 1);
+  w.restart();
+  w.advance(1ms);
+  EXPECT_TRUE(w.receive().empty());
+  EXPECT_TRUE(w.problems().empty());
+}
+
+// D18
+TEST(MessageBus, MessageThatKillsItsProcessEachTimeEndsAsADeadLetter) {
+  World w;
+  const Sent sent = w.send({});
+  int handed_out = 0;
+  for (int life = 0; life < 10; ++life) {
+    w.advance(1ms);
+    handed_out += static_cast<int>(w.receive().size());
+    w.restart();
+  }
+  w.advance(1ms);
+  EXPECT_LE(handed_out, 6);
+  EXPECT_EQ(w.get(sent.id).state, MessageState::dead);
+}
+
+// D20
+TEST(MessageBus, TaskIdIsKeptThroughDelayAndRestart) {
+  World w;
+  w.send({.task_id = "task-7", .delay = 1h});
+  w.restart();
+  w.advance(1h);
+  const auto got = w.receive();
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].task_id, "task-7");
+}
+
+// D21
+TEST(MessageBus, FinishedMessagesAndKeysStayReadableForSevenDays) {
+  World w;
+  const Sent sent = w.send({.payload = "1", .key = "k"});
+  w.drain();
+  w.clock().suspend(24h * 7 - 2h);
+  w.advance(30min);
+  EXPECT_EQ(w.get(sent.id).state, MessageState::acked);
+  EXPECT_EQ(w.send({.payload = "1", .key = "k"}).id, sent.id);
+  w.clock().suspend(24h * 2);
+  w.advance(30min);
+  EXPECT_EQ(w.run(w.bus().get(sent.id)).error().code, Errc::not_found);
+  EXPECT_NE(w.send({.payload = "1", .key = "k"}).id, sent.id);
+}
+
+// D22
+TEST(MessageBus, WaitForMessageSaysWhetherOneCame) {
+  World w;
+  auto vain = w.start_task(w.bus().wait_for_message(kWorker, 1s));
+  w.advance(1s);
+  EXPECT_FALSE(vain.value());
+  auto came = w.start_task(w.bus().wait_for_message(kWorker, 5s));
+  w.send({.delay = 2s});
+  w.advance(2s);
+  ASSERT_TRUE(came.done());
+  EXPECT_TRUE(came.value());
+}
+
+// D23
+TEST(MessageBus, MessageEndsExpiredInsteadOfBeingDeliveredLate) {
+  for (const auto& [outage, state] : std::vector<std::pair<Nanos, MessageState>>{
+           {Nanos{10s - 1ms}, MessageState::pending}, {Nanos{10s}, MessageState::expired}}) {
+    World w;
+    const Sent sent = w.send({.delay = 5s, .expires_at = kNoon + 10s});
+    w.crash();
+    w.pass(outage);
+    w.start();
+    w.clock().settle();
+    EXPECT_EQ(w.get(sent.id).state, state);
+  }
+}
+
+// D23
+TEST(MessageBus, PendingMessageThatNobodyReceivesExpiresAtItsTime) {
+  World w;
+  const Sent sent = w.send({.expires_at = kNoon + 10s});
+  w.advance(10s - 1ms);
+  EXPECT_EQ(w.counts().pending, 1);
+  w.advance(1ms);
+  EXPECT_EQ(w.counts().pending, 0);
+  EXPECT_EQ(w.get(sent.id).state, MessageState::expired);
+  EXPECT_EQ(w.bus().totals().expired, 1);
+  EXPECT_TRUE(w.receive().empty());
+  EXPECT_EQ(w.try_send({.delay = 11s, .expires_at = w.now() + 10s}).error().code, Errc::invalid_argument);
   EXPECT_TRUE(w.problems().empty());
 }
 
