@@ -201,8 +201,7 @@ struct Disk::Impl {
     for (const std::string& name : names) {
       const auto seen = seen_names.find(name);
       const auto durable = durable_names.find(name);
-      const bool same =
-          seen != seen_names.end() && durable != durable_names.end() && seen->second == durable->second;
+      const bool same = seen != seen_names.end() && durable != durable_names.end() && seen->second == durable->second;
       if (same || lots.coin()) continue;
       if (seen == seen_names.end()) {
         durable_names.erase(durable);
@@ -388,8 +387,9 @@ struct Disk::Vfs {
 
   // Version 1, without shared memory: an exclusive lock before WAL mode needs none.
   static constexpr sqlite3_io_methods kMethods = {
-      1,    close,  read,   write,          truncate, sync,        file_size,       lock,
-      unlock, check_reserved, control, sector_size, characteristics, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+      1,       close,          read,    write,       truncate,        sync,    file_size, lock,
+      unlock,  check_reserved, control, sector_size, characteristics, nullptr, nullptr,   nullptr,
+      nullptr, nullptr,        nullptr};
 
   static int open(sqlite3_vfs* vfs, const char* path, sqlite3_file* into, int flags, int* out_flags) {
     into->pMethods = nullptr;

@@ -61,9 +61,7 @@ class Checker {
       case 't': kind = Kind::boolean; return literal("true");
       case 'f': kind = Kind::boolean; return literal("false");
       case 'n': kind = Kind::null; return literal("null");
-      default:
-        kind = Kind::number;
-        return number();
+      default: kind = Kind::number; return number();
     }
   }
 

@@ -252,8 +252,9 @@ TEST(Json, ReadsIntegersThatAreExactlyOne) {
   EXPECT_EQ(read("9223372036854775807"), std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(read("-9223372036854775808"), std::numeric_limits<std::int64_t>::min());
   EXPECT_EQ(read("9223372036854775807.000"), std::numeric_limits<std::int64_t>::max());
-  for (const char* other : {"5.5", "1e400", "1e-400", "9223372036854775808", "-9223372036854775809", "1e19", "0.1", "5e-1",
-                            "5.00000000000000000000000001", "4503599627370496.0000001", "true", "\"5\"", "null"})
+  for (const char* other :
+       {"5.5", "1e400", "1e-400", "9223372036854775808", "-9223372036854775809", "1e19", "0.1", "5e-1",
+        "5.00000000000000000000000001", "4503599627370496.0000001", "true", "\"5\"", "null"})
     EXPECT_EQ(read(other), std::nullopt) << other;
 }
 

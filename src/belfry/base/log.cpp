@@ -48,8 +48,8 @@ void append_json_value(std::string& out, const Field& field) {
 
 void append_json(std::string& out, WallTime now, Level level, std::string_view event, std::string_view text,
                  Fields fields) {
-  fmt::format_to(std::back_inserter(out), R"({{"time":"{}","level":"{}","event":"{}","msg":)", to_iso(now),
-                 name(level), event);
+  fmt::format_to(std::back_inserter(out), R"({{"time":"{}","level":"{}","event":"{}","msg":)", to_iso(now), name(level),
+                 event);
   json::append_quoted(out, text.empty() ? event : text);
   for (const Field& field : fields) {
     out += ',';
@@ -156,8 +156,8 @@ struct Writer::Impl {
       batch.swap(to.buffer);
       if (to.dropped > 0) {
         const std::int64_t dropped = std::exchange(to.dropped, 0);
-        append_json(batch, to.options.now(), Level::warn, "log.dropped", "log lines were dropped: the reader is too slow",
-                    {{"count", dropped}});
+        append_json(batch, to.options.now(), Level::warn, "log.dropped",
+                    "log lines were dropped: the reader is too slow", {{"count", dropped}});
       }
     }
     write_all(to.options.descriptor, batch);

@@ -2,7 +2,7 @@
 //
 // A line is formatted by the caller into a shared buffer and written by a thread of its own, so nobody waits for the
 // terminal or the disk. JSON lines where a program reads them, coloured columns on a terminal. If the reader is too slow
-// for a megabyte of lines, further ones are counted and the count is logged: never a silent gap, never a full memory.
+// for some megabytes of lines, further ones are counted and the count is logged: never a silent gap, never a full memory.
 #pragma once
 
 #include <concepts>

@@ -58,8 +58,8 @@ inline std::unexpected<Error> fail(Errc code, std::string detail) {
 
 #define BELFRY_CONCAT_(a, b) a##b
 #define BELFRY_CONCAT(a, b) BELFRY_CONCAT_(a, b)
-#define BELFRY_TRY_(exit, temporary, declaration, expression)       \
-  auto temporary = (expression);                                    \
+#define BELFRY_TRY_(exit, temporary, declaration, expression) \
+  auto temporary = (expression); \
   if (!temporary) exit std::unexpected(std::move(temporary).error()); \
   declaration = std::move(*temporary)
 

@@ -208,9 +208,7 @@ Result<Millis> parse_duration(std::string_view text) {
     return fail(Errc::invalid_argument,
                 fmt::format("\"{}\" is not a duration; write it like 90s, 1500ms, 5m, 2h, 1d or 1h30m", text));
   };
-  const auto too_long = [text] {
-    return fail(Errc::invalid_argument, fmt::format("\"{}\" is too long a time", text));
-  };
+  const auto too_long = [text] { return fail(Errc::invalid_argument, fmt::format("\"{}\" is too long a time", text)); };
   // Milliseconds and billionths of one: sums are exact, and what is left over rounds up.
   static constexpr std::int64_t kBillion = 1'000'000'000;
   static constexpr std::int64_t kMost = 9'000'000'000'000'000;

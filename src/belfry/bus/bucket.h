@@ -11,9 +11,10 @@
 namespace belfry::bus {
 
 inline constexpr int kLevelBits = 5;
-inline constexpr int kLevels = 10;       // 32^9 ms are a thousand years
-inline constexpr int kFinestLevel = 2;   // about a second: sends are not placed finer, only crowded buckets are split finer
-inline constexpr int kStartBits = 50;    // the year 9999 needs 48
+inline constexpr int kLevels = 10;  // 32^9 ms are a thousand years
+inline constexpr int kFinestLevel =
+    2;  // about a second: sends are not placed finer, only crowded buckets are split finer
+inline constexpr int kStartBits = 50;  // the year 9999 needs 48
 
 constexpr std::int64_t bucket_width(int level) { return std::int64_t{1} << (kLevelBits * level); }
 

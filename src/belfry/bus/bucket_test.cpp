@@ -11,9 +11,8 @@ constexpr std::int64_t kNoon = 1'772'366'400'000;
 
 // Distances of every magnitude, not only huge ones.
 rc::Gen<std::int64_t> any_distance() {
-  return rc::gen::mapcat(rc::gen::inRange(0, 48), [](int bits) {
-    return rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << bits);
-  });
+  return rc::gen::mapcat(rc::gen::inRange(0, 48),
+                         [](int bits) { return rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << bits); });
 }
 
 RC_GTEST_PROP(Bucket, HoldsTheMomentItWasMadeFor, ()) {
@@ -28,9 +27,8 @@ RC_GTEST_PROP(Bucket, HoldsTheMomentItWasMadeFor, ()) {
 }
 
 RC_GTEST_PROP(Bucket, KeyGivesTheBucketBackAndSortsLikeIt, ()) {
-  const auto any = rc::gen::apply(
-      [](int level, std::int64_t look) { return Bucket::around(level, look); }, rc::gen::inRange(0, kLevels),
-      rc::gen::inRange<std::int64_t>(0, kLatest + 1));
+  const auto any = rc::gen::apply([](int level, std::int64_t look) { return Bucket::around(level, look); },
+                                  rc::gen::inRange(0, kLevels), rc::gen::inRange<std::int64_t>(0, kLatest + 1));
   const Bucket a = *any;
   const Bucket b = *any;
 

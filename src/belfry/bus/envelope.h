@@ -22,10 +22,10 @@ struct Outgoing {
   std::string from = "user";
   std::string payload;  // checked JSON, forwarded as these bytes
   std::string task_id;
-  Millis delay{0};                       // elapsed time; negative is none (D3)
-  std::optional<WallTime> deliver_at;    // an instant on the wall clock instead of a delay
-  std::optional<WallTime> expires_at;    // past it, the message ends `expired` instead of being delivered (D23)
-  std::string key;                       // the client's name for this send: a repeat makes no second message (D17)
+  Millis delay{0};                     // elapsed time; negative is none (D3)
+  std::optional<WallTime> deliver_at;  // an instant on the wall clock instead of a delay
+  std::optional<WallTime> expires_at;  // past it, the message ends `expired` instead of being delivered (D23)
+  std::string key;                     // the client's name for this send: a repeat makes no second message (D17)
 };
 
 struct Sent {

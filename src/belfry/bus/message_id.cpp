@@ -8,7 +8,7 @@ namespace belfry::bus {
 namespace {
 
 constexpr std::string_view kAlphabet = "0123456789abcdefghjkmnpqrstvwxyz";  // no i, l, o, u: they are misread
-constexpr std::size_t kLength = 13;                                        // 13 × 5 bits hold 64
+constexpr std::size_t kLength = 13;                                         // 13 × 5 bits hold 64
 constexpr std::int64_t kSequenceMax = (std::int64_t{1} << 48) - 1;
 constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15u;
 constexpr std::uint64_t kInverse = 0xF1DE83E19937733Du;  // kMultiplier * kInverse == 1 modulo 2^64
@@ -52,7 +52,8 @@ Result<MessageId> parse_message_id(std::string_view text) {
     mixed = (mixed << 5) | digit;
   }
   const std::uint64_t value = unmix(mixed);
-  if (value == 0 || value > static_cast<std::uint64_t>(kSequenceMax) || to_text({static_cast<std::int64_t>(value)}) != text)
+  if (value == 0 || value > static_cast<std::uint64_t>(kSequenceMax) ||
+      to_text({static_cast<std::int64_t>(value)}) != text)
     return bad();
   return MessageId{static_cast<std::int64_t>(value)};
 }

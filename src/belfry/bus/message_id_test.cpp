@@ -64,9 +64,9 @@ TEST(MessageId, MistypedIdNamesNothing) {
 
 TEST(MessageId, RefusesWhatIsNoId) {
   const std::string id = to_text({42});
-  for (const std::string& text : {std::string(), id.substr(1), id + "0", std::string(13, 'i'), std::string(13, 'z'),
-                                  std::string(13, '0'), "A" + id.substr(1), id.substr(0, 12) + " ",
-                                  std::string(13, '\0'), std::string(13, '\xFF')}) {
+  for (const std::string& text :
+       {std::string(), id.substr(1), id + "0", std::string(13, 'i'), std::string(13, 'z'), std::string(13, '0'),
+        "A" + id.substr(1), id.substr(0, 12) + " ", std::string(13, '\0'), std::string(13, '\xFF')}) {
     const auto parsed = parse_message_id(text);
     ASSERT_FALSE(parsed.has_value()) << text;
     EXPECT_EQ(parsed.error().code, Errc::invalid_id) << text;

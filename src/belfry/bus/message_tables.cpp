@@ -30,7 +30,7 @@ constexpr store::Migration kMigrations[] = {
         boot_due_ns INTEGER, expires_ms INTEGER, PRIMARY KEY(bucket, sequence)) WITHOUT ROWID;
       CREATE TABLE backlog(
         recipient INTEGER NOT NULL, order_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, sequence INTEGER NOT NULL,
-        PRIMARY KEY(recipient, order_ms, due_ms, sequence)) WITHOUT ROWID;
+        late_ms INTEGER, PRIMARY KEY(recipient, order_ms, due_ms, sequence)) WITHOUT ROWID;
       CREATE TABLE ended(
         hour INTEGER NOT NULL, sequence INTEGER NOT NULL, recipient INTEGER NOT NULL, state INTEGER NOT NULL,
         created_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, delivered_ms INTEGER, late_ms INTEGER,
@@ -40,7 +40,7 @@ constexpr store::Migration kMigrations[] = {
       CREATE TABLE client_key(
         day INTEGER NOT NULL, high INTEGER NOT NULL, low INTEGER NOT NULL, body INTEGER NOT NULL, sequence INTEGER NOT NULL,
         scheduled_ms INTEGER, PRIMARY KEY(day, high, low)) WITHOUT ROWID;
-      CREATE TABLE forced(up_to INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL);
+      CREATE TABLE forced(up_to INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, swept INTEGER NOT NULL DEFAULT 0);
     )sql"},
 };
 
@@ -76,7 +76,30 @@ FoundMessage read_found(const Rows& rows) {
   return found;
 }
 
-MessageTables::Ended read_ended(const Rows& rows) {
+void insert_due(Connection& connection, const CalendarRow& row) {
+  connection.run(
+      "INSERT INTO due(bucket, sequence, due_ms, recipient, boot_due_ns, expires_ms) VALUES(?1,?2,?3,?4,?5,?6)",
+      row.bucket, row.sequence, row.due_ms, row.recipient, row.boot_due_ns, row.expires_ms);
+}
+
+void insert_backlog(Connection& connection, RecipientNumber recipient, const Order& order,
+                    std::optional<std::int64_t> late_ms) {
+  connection.run("INSERT INTO backlog(recipient, order_ms, due_ms, sequence, late_ms) VALUES(?1,?2,?3,?4,?5)",
+                 recipient, order.order_ms, order.due_ms, order.sequence, late_ms);
+}
+
+CalendarRow read_calendar_row(const Rows& rows) {
+  return {.bucket = rows.integer(0),
+          .sequence = rows.integer(1),
+          .due_ms = rows.integer(2),
+          .recipient = static_cast<RecipientNumber>(rows.integer(3)),
+          .boot_due_ns = rows.maybe_integer(4),
+          .expires_ms = rows.maybe_integer(5)};
+}
+
+}  // namespace
+
+MessageTables::Ended MessageTables::read_ended(const Rows& rows) {
   MessageTables::Ended ended;
   EndedRow& row = ended.row;
   row.sequence = rows.integer(0);
@@ -96,27 +119,6 @@ MessageTables::Ended read_ended(const Rows& rows) {
   return ended;
 }
 
-void insert_due(Connection& connection, const CalendarRow& row) {
-  connection.run("INSERT INTO due(bucket, sequence, due_ms, recipient, boot_due_ns, expires_ms) VALUES(?1,?2,?3,?4,?5,?6)",
-                 row.bucket, row.sequence, row.due_ms, row.recipient, row.boot_due_ns, row.expires_ms);
-}
-
-void insert_backlog(Connection& connection, RecipientNumber recipient, const Order& order) {
-  connection.run("INSERT INTO backlog(recipient, order_ms, due_ms, sequence) VALUES(?1,?2,?3,?4)", recipient,
-                 order.order_ms, order.due_ms, order.sequence);
-}
-
-CalendarRow read_calendar_row(const Rows& rows) {
-  return {.bucket = rows.integer(0),
-          .sequence = rows.integer(1),
-          .due_ms = rows.integer(2),
-          .recipient = static_cast<RecipientNumber>(rows.integer(3)),
-          .boot_due_ns = rows.maybe_integer(4),
-          .expires_ms = rows.maybe_integer(5)};
-}
-
-}  // namespace
-
 void MessageTables::migrate(Connection& connection) {
   store::migrate(connection, "bus", std::begin(kMigrations), std::end(kMigrations));
 }
@@ -131,7 +133,7 @@ BusState MessageTables::load(Connection& connection) {
     state.clean_stop = rows.integer(2) != 0;
   }
   {
-    auto rows = connection.query("SELECT up_to, at_ms FROM forced ORDER BY up_to DESC LIMIT 1");
+    auto rows = connection.query("SELECT up_to, at_ms FROM forced WHERE swept = 0 ORDER BY up_to DESC LIMIT 1");
     if (rows.next()) state.forced = Forced{rows.integer(0), rows.integer(1)};
   }
   auto rows = connection.query(
@@ -163,21 +165,20 @@ InsertOutcome MessageTables::insert(Connection& connection, const MessageRow& ro
       return {.sequence = rows.integer(0), .repeated = true, .scheduled_ms = rows.maybe_integer(2)};
     }
     const bool delayed = row.body.due_ms > row.body.created_ms;
-    connection.run(
-        "INSERT INTO client_key(day, high, low, body, sequence, scheduled_ms) VALUES(?1,?2,?3,?4,?5,?6)", row.key->day,
-        row.key->name.high, row.key->name.low, row.key->body, row.sequence,
-        delayed ? std::optional(row.body.due_ms) : std::nullopt);
+    connection.run("INSERT INTO client_key(day, high, low, body, sequence, scheduled_ms) VALUES(?1,?2,?3,?4,?5,?6)",
+                   row.key->day, row.key->name.high, row.key->name.low, row.key->body, row.sequence,
+                   delayed ? std::optional(row.body.due_ms) : std::nullopt);
   }
   const Body& body = row.body;
   connection.run(
       "INSERT INTO message(sequence, recipient, due_ms, created_ms, attempts, expires_ms, look_ms, sender, task, payload)"
       " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
-      row.sequence, row.recipient, body.due_ms, body.created_ms, body.attempts, body.expires_ms, row.look_ms, body.sender,
-      body.task, body.payload);
+      row.sequence, row.recipient, body.due_ms, body.created_ms, body.attempts, body.expires_ms, row.look_ms,
+      body.sender, body.task, body.payload);
   Change& change = changes_[row.recipient];
   ++change.accepted;
   if (row.place == kInBacklog) {
-    insert_backlog(connection, row.recipient, {body.due_ms, body.due_ms, row.sequence});
+    insert_backlog(connection, row.recipient, {body.due_ms, body.due_ms, row.sequence}, 0);
     ++change.noted;
   } else {
     insert_due(connection, {row.place, row.sequence, body.due_ms, row.recipient, row.boot_due_ns, body.expires_ms});
@@ -235,7 +236,7 @@ void MessageTables::revive(Connection& connection, const FoundMessage& found, st
   Change& change = changes_[found.row.recipient];
   --change.dead;
   if (place == kInBacklog) {
-    insert_backlog(connection, found.row.recipient, {due_ms, due_ms, sequence});
+    insert_backlog(connection, found.row.recipient, {due_ms, due_ms, sequence}, 0);
     ++change.noted;
   } else {
     insert_due(connection, {place, sequence, due_ms, found.row.recipient, std::nullopt, found.row.body.expires_ms});
@@ -260,16 +261,15 @@ void MessageTables::set_attempts(Connection& connection, std::int64_t sequence, 
 }
 
 void MessageTables::move_to_backlog(Connection& connection, std::int64_t bucket, RecipientNumber recipient,
-                                    const Order& order, bool already_noted) {
+                                    const Order& order, std::optional<std::int64_t> late_ms) {
   if (connection.run("DELETE FROM due WHERE bucket = ?1 AND sequence = ?2", bucket, order.sequence) == 0) return;
-  insert_backlog(connection, recipient, order);
-  if (!already_noted) ++changes_[recipient].noted;
+  insert_backlog(connection, recipient, order, late_ms);
+  ++changes_[recipient].noted;
 }
 
-void MessageTables::reschedule(Connection& connection, const FoundMessage& found, std::int64_t old_place,
-                               const CalendarRow& target, std::optional<std::int64_t> look_ms) {
-  const std::int64_t old_due = found.row.body.due_ms;
-  remove_place(connection, target.sequence, target.recipient, old_place, {old_due, old_due, target.sequence});
+void MessageTables::reschedule(Connection& connection, const Location& from, const CalendarRow& target,
+                               std::optional<std::int64_t> look_ms) {
+  remove_place(connection, target.sequence, target.recipient, from.place, from.order);
   insert_due(connection, target);
   connection.run("UPDATE message SET due_ms = ?2, look_ms = ?3 WHERE sequence = ?1", target.sequence, target.due_ms,
                  look_ms);
@@ -310,11 +310,16 @@ void MessageTables::replace(Connection& connection, const CalendarRow& row, std:
 }
 
 void MessageTables::set_forced(Connection& connection, Forced forced) {
-  connection.run("DELETE FROM forced");
-  connection.run("INSERT INTO forced(up_to, at_ms) VALUES(?1, ?2)", forced.up_to, forced.at_ms);
+  // What an earlier stop forced and nobody has swept yet is swept together with this.
+  connection.run("DELETE FROM forced WHERE swept = 0");
+  connection.run("INSERT OR REPLACE INTO forced(up_to, at_ms) VALUES(?1, ?2)", forced.up_to, forced.at_ms);
 }
 
-void MessageTables::clear_forced(Connection& connection) { connection.run("DELETE FROM forced"); }
+void MessageTables::forced_swept(Connection& connection) {
+  // Kept while a backlog may hold rows of it: `locate` finds them by this moment.
+  connection.run("UPDATE forced SET swept = 1");
+  connection.run("DELETE FROM forced WHERE swept = 1 AND NOT EXISTS(SELECT 1 FROM backlog)");
+}
 
 void MessageTables::set_clean_stop(Connection& connection, bool clean) {
   connection.run("UPDATE bus SET clean_stop = ?1", clean);
@@ -325,7 +330,8 @@ void MessageTables::set_ahead(Connection& connection, std::int64_t ahead_ms) {
 }
 
 RecipientNumber MessageTables::add_recipient(Connection& connection, const RecipientRow& row) {
-  connection.run("INSERT INTO recipient(name, kind, created_ms) VALUES(?1, ?2, ?3)", row.name, row.kind, row.created_ms);
+  connection.run("INSERT INTO recipient(name, kind, created_ms) VALUES(?1, ?2, ?3)", row.name, row.kind,
+                 row.created_ms);
   auto rows = connection.query("SELECT number FROM recipient WHERE name = ?1 AND removed_ms IS NULL", row.name);
   BELFRY_ASSERT(rows.next());
   return static_cast<RecipientNumber>(rows.integer(0));
@@ -378,7 +384,7 @@ CalendarPage MessageTables::read_calendar(Connection& connection, const Calendar
     }
     if (!next) return page;
 
-    const bool coarse = next->level > kFinestLevel;
+    const bool coarse = next->level > kFinestLevel && look.split_crowded;
     const int room = coarse ? kChunkRows + 1 : look.rows_max - static_cast<int>(page.rows.size());
     const std::int64_t after =
         look.partial == next ? std::max(look.sequence_after, look.partial_after) : look.sequence_after;
@@ -390,6 +396,7 @@ CalendarPage MessageTables::read_calendar(Connection& connection, const Calendar
           next->key(), after, look.sequence_up_to, room);
       while (rows.next()) page.rows.push_back(read_calendar_row(rows));
     }
+    if (page.rows.size() > before) page.last_sequence = page.rows.back().sequence;
     const bool filled = static_cast<int>(page.rows.size() - before) == room;
     if (filled && coarse) {
       page.rows.resize(before);
@@ -405,14 +412,15 @@ CalendarPage MessageTables::read_calendar(Connection& connection, const Calendar
   return page;
 }
 
-std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, RecipientNumber recipient, const Order& after,
-                                                    std::optional<Order> before, int rows_max, std::size_t bytes_max) {
+std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, RecipientNumber recipient,
+                                                    const Order& after, std::optional<Order> before, int rows_max,
+                                                    std::size_t bytes_max) {
   std::vector<BacklogRow> found;
   std::size_t bytes = 0;
   const Order last = before.value_or(Order{INT64_MAX, INT64_MAX, INT64_MAX});
   auto rows = connection.query(
-      "SELECT b.order_ms, b.due_ms, b.sequence, m.sender, m.task, m.payload, m.created_ms, m.expires_ms, m.attempts"
-      " FROM backlog b JOIN message m ON m.sequence = b.sequence"
+      "SELECT b.order_ms, b.due_ms, b.sequence, m.sender, m.task, m.payload, m.created_ms, m.expires_ms, m.attempts,"
+      " b.late_ms FROM backlog b JOIN message m ON m.sequence = b.sequence"
       " WHERE b.recipient = ?1 AND (b.order_ms, b.due_ms, b.sequence) > (?2, ?3, ?4)"
       " AND (b.order_ms, b.due_ms, b.sequence) < (?5, ?6, ?7)"
       " ORDER BY b.order_ms, b.due_ms, b.sequence LIMIT ?8",
@@ -428,6 +436,7 @@ std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, Reci
                 .expires_ms = rows.maybe_integer(7),
                 .attempts = static_cast<int>(rows.integer(8))};
     row.expires_ms = row.body.expires_ms;
+    row.late_ms = rows.maybe_integer(9);
     bytes += row.body.bytes();
     found.push_back(std::move(row));
   }
@@ -436,7 +445,8 @@ std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, Reci
 
 std::optional<Body> MessageTables::read_body(Connection& connection, std::int64_t sequence) {
   auto rows = connection.query(
-      "SELECT sender, task, payload, created_ms, due_ms, expires_ms, attempts FROM message WHERE sequence = ?1", sequence);
+      "SELECT sender, task, payload, created_ms, due_ms, expires_ms, attempts FROM message WHERE sequence = ?1",
+      sequence);
   if (!rows.next()) return std::nullopt;
   return Body{.sender = std::string(rows.text(0)),
               .task = std::string(rows.text(1)),
@@ -455,18 +465,32 @@ std::optional<FoundMessage> MessageTables::find(Connection& connection, std::int
   return read_found(rows);
 }
 
-std::optional<std::int64_t> MessageTables::find_place(Connection& connection, const FoundMessage& found,
-                                                      const Order& order) {
-  const std::int64_t look = found.row.look_ms.value_or(found.row.body.due_ms);
+std::optional<Location> MessageTables::locate(Connection& connection, const FoundMessage& found) {
+  const std::int64_t due_ms = found.row.body.due_ms;
+  const Order own{due_ms, due_ms, found.row.sequence};
+  const std::int64_t look = found.row.look_ms.value_or(due_ms);
   for (int level = 0; level < kLevels; ++level) {
     const std::int64_t bucket = Bucket::around(level, look).key();
-    auto rows = connection.query("SELECT 1 FROM due WHERE bucket = ?1 AND sequence = ?2", bucket, found.row.sequence);
-    if (rows.next()) return bucket;
+    auto rows =
+        connection.query("SELECT boot_due_ns FROM due WHERE bucket = ?1 AND sequence = ?2", bucket, found.row.sequence);
+    if (rows.next()) return Location{bucket, own, rows.maybe_integer(0)};
   }
-  auto rows = connection.query(
-      "SELECT 1 FROM backlog WHERE recipient = ?1 AND order_ms = ?2 AND due_ms = ?3 AND sequence = ?4",
-      found.row.recipient, order.order_ms, order.due_ms, order.sequence);
-  if (rows.next()) return kInBacklog;
+  const auto in_backlog = [&](const Order& order) {
+    auto rows = connection.query(
+        "SELECT 1 FROM backlog WHERE recipient = ?1 AND order_ms = ?2 AND due_ms = ?3 AND sequence = ?4",
+        found.row.recipient, order.order_ms, order.due_ms, order.sequence);
+    return rows.next();
+  };
+  if (in_backlog(own)) return Location{kInBacklog, own, std::nullopt};
+  std::vector<std::int64_t> stops;
+  {
+    auto rows = connection.query("SELECT at_ms FROM forced WHERE up_to >= ?1", found.row.sequence);
+    while (rows.next()) stops.push_back(rows.integer(0));
+  }
+  for (const std::int64_t at_ms : stops) {
+    const Order forced{std::min(at_ms, due_ms), due_ms, found.row.sequence};
+    if (in_backlog(forced)) return Location{kInBacklog, forced, std::nullopt};
+  }
   return std::nullopt;
 }
 
@@ -497,8 +521,7 @@ void MessageTables::before_commit(Connection& connection) {
         " expired = expired + ?5, dead = dead + ?6, noted = noted + ?7 WHERE number = ?1",
         recipient, change.accepted, change.acked, change.cancelled, change.expired, change.dead, change.noted);
   }
-  if (last_sequence_ > 0)
-    connection.run("UPDATE bus SET last_sequence = max(last_sequence, ?1)", last_sequence_);
+  if (last_sequence_ > 0) connection.run("UPDATE bus SET last_sequence = max(last_sequence, ?1)", last_sequence_);
 }
 
 void MessageTables::after_group(bool) {

@@ -40,6 +40,7 @@ struct CalendarLook {
   std::optional<Bucket> partial;        // the bucket in which the last page ended
   std::int64_t partial_after = 0;       // and its last row's sequence
   int rows_max = 0;
+  bool split_crowded = true;  // false: a crowded bucket is read in pages like any other
 };
 
 struct CalendarPage {
@@ -47,13 +48,14 @@ struct CalendarPage {
   std::int64_t from_ms[kLevels] = {};  // as in the look, after this page
   std::optional<Bucket> partial;       // the page ended inside this bucket
   std::optional<Bucket> crowded;       // a bucket too full to be taken whole: split it, then look again
+  std::int64_t last_sequence = 0;      // of the last row that was read
   bool finished = false;               // nothing is left in the range of the look
 };
 
 struct InsertOutcome {
-  std::int64_t sequence = 0;    // of the first send when the key was known
+  std::int64_t sequence = 0;  // of the first send when the key was known
   bool repeated = false;
-  bool conflict = false;        // the key was used for another body
+  bool conflict = false;  // the key was used for another body
   std::optional<std::int64_t> scheduled_ms;
 };
 
@@ -79,18 +81,17 @@ class MessageTables final : public store::GroupHook {
   void revive(store::Connection& connection, const FoundMessage& found, std::int64_t place, std::int64_t due_ms);
   void drop_dead(store::Connection& connection, const FoundMessage& found, std::int64_t now_ms, std::string_view by);
   void set_attempts(store::Connection& connection, std::int64_t sequence, int attempts);
-  void move_to_backlog(store::Connection& connection, std::int64_t bucket, RecipientNumber recipient, const Order& order,
-                       bool already_noted);
-  void reschedule(store::Connection& connection, const FoundMessage& found, std::int64_t old_place,
-                  const CalendarRow& target, std::optional<std::int64_t> look_ms);
+  void move_to_backlog(store::Connection& connection, std::int64_t bucket, RecipientNumber recipient,
+                       const Order& order, std::optional<std::int64_t> late_ms);
+  void reschedule(store::Connection& connection, const Location& from, const CalendarRow& target,
+                  std::optional<std::int64_t> look_ms);
   void note_sequence(std::int64_t sequence) { last_sequence_ = std::max(last_sequence_, sequence); }
 
   static int split_bucket(store::Connection& connection, Bucket crowded, std::int64_t after, std::int64_t now_ms,
                           int rows_max);
   static void replace(store::Connection& connection, const CalendarRow& row, std::int64_t look_ms, Bucket target);
   static void set_forced(store::Connection& connection, Forced forced);
-  void add_noted(RecipientNumber recipient, std::int64_t change) { changes_[recipient].noted += change; }
-  static void clear_forced(store::Connection& connection);
+  static void forced_swept(store::Connection& connection);
   static void set_clean_stop(store::Connection& connection, bool clean);
   static void set_ahead(store::Connection& connection, std::int64_t ahead_ms);
 
@@ -102,43 +103,41 @@ class MessageTables final : public store::GroupHook {
 
   // Reads.
   static CalendarPage read_calendar(store::Connection& connection, const CalendarLook& look);
-  static std::vector<BacklogRow> read_backlog(store::Connection& connection, RecipientNumber recipient, const Order& after,
-                                              std::optional<Order> before, int rows_max, std::size_t bytes_max);
+  static std::vector<BacklogRow> read_backlog(store::Connection& connection, RecipientNumber recipient,
+                                              const Order& after, std::optional<Order> before, int rows_max,
+                                              std::size_t bytes_max);
   static std::optional<Body> read_body(store::Connection& connection, std::int64_t sequence);
   static std::optional<FoundMessage> find(store::Connection& connection, std::int64_t sequence);
   // Where the calendar or the backlog has a live message.
-  static std::optional<std::int64_t> find_place(store::Connection& connection, const FoundMessage& found,
-                                                const Order& order);
+  static std::optional<Location> locate(store::Connection& connection, const FoundMessage& found);
   struct Ended {
     EndedRow row;
     std::string sender;
     std::string task;
     std::int64_t created_ms = 0;
   };
+  static Ended read_ended(const store::Rows& rows);
   static std::optional<Ended> find_ended(store::Connection& connection, std::int64_t sequence);
 
-  // One page of a listing: examines a bounded number of rows and says where to go on.
+  // One page of a listing: examines a bounded number of rows and says where to go on. `cursor` is opaque; empty is the
+  // beginning, and an empty `next` the end.
   struct ListQuery {
     std::optional<RecipientNumber> recipient;
     std::string sender;
-    std::int64_t cursor_a = 0;
-    std::int64_t cursor_b = 0;
-    std::int64_t cursor_c = 0;
-    std::int64_t cursor_d = 0;
+    std::string cursor;
     int limit = 100;
     int examine_max = 0;
   };
-  struct ListPage {
-    std::vector<FoundMessage> found;
-    std::vector<Ended> ended;
-    bool more = false;
-    std::int64_t cursor_a = 0;
-    std::int64_t cursor_b = 0;
-    std::int64_t cursor_c = 0;
-    std::int64_t cursor_d = 0;
+  struct ListedMessage {
+    FoundMessage found;
+    Location location;
   };
-  static ListPage list_calendar(store::Connection& connection, const ListQuery& query);
-  static ListPage list_backlog(store::Connection& connection, const ListQuery& query);
+  struct ListPage {
+    std::vector<ListedMessage> live;
+    std::vector<Ended> ended;
+    std::string next;
+  };
+  static ListPage list_live(store::Connection& connection, const ListQuery& query);
   static ListPage list_dead(store::Connection& connection, const ListQuery& query);
   static ListPage list_ended(store::Connection& connection, const ListQuery& query, MessageState state);
 

@@ -56,7 +56,7 @@ struct ClientKey {
 struct MessageRow {
   std::int64_t sequence = 0;
   RecipientNumber recipient = 0;
-  std::int64_t place = 0;  // calendar bucket, or kInBacklog
+  std::int64_t place = 0;               // calendar bucket, or kInBacklog
   std::optional<std::int64_t> look_ms;  // where the calendar has it, if not at its due time
   std::optional<std::int64_t> boot_due_ns;
   Body body;
@@ -65,8 +65,16 @@ struct MessageRow {
 
 struct BacklogRow {
   Order order;
+  std::optional<std::int64_t> late_ms;
   std::optional<std::int64_t> expires_ms;
   Body body;
+};
+
+// Where a live message lies.
+struct Location {
+  std::int64_t place = 0;
+  Order order;
+  std::optional<std::int64_t> boot_due_ns;
 };
 
 // How a message left: what `why` and the list of finished messages read.
@@ -96,7 +104,7 @@ struct RecipientRow {
   std::int64_t cancelled = 0;
   std::int64_t expired = 0;
   std::int64_t dead = 0;
-  std::int64_t noted = 0;  // pending messages that the store knows to be pending: backlog and forced ones
+  std::int64_t noted = 0;  // pending messages that lie in its backlog
 };
 
 // A graceful stop made everything up to this sequence pending that was still delayed then (D12).

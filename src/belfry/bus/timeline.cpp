@@ -19,7 +19,7 @@ constexpr std::int64_t kAxisSlackMs = 1'000;
 Timeline::Timeline(const Now& start, Millis ahead)
     : anchor_(wall_minus_boot(start)), ahead_(ahead), line_ms_(axis_ms(start)), line_boot_(start.boot) {}
 
-bool Timeline::observe(const Now& now) {
+void Timeline::observe(const Now& now) {
   const Nanos drift = wall_minus_boot(now) - anchor_;
   if (drift > kFollowAhead || drift < -kFollowBack) anchor_ += drift;
 
@@ -28,11 +28,11 @@ bool Timeline::observe(const Now& now) {
   if (axis >= line) {
     line_ms_ = axis;
     line_boot_ = now.boot;
-    return false;
+    return;
   }
-  if (line - axis < kAxisSlackMs) return false;
+  if (line - axis < kAxisSlackMs) return;
   ahead_ += Millis{line - axis};
-  return true;
+  unsaved_ = true;
 }
 
 BootTime Timeline::boot_due(WallTime deliver_at) const {

@@ -9,6 +9,8 @@
 // life lie where that axis says. A row that is looked at too early is put back (docs/adr/0003).
 #pragma once
 
+#include <utility>
+
 #include "belfry/base/time.h"
 
 namespace belfry::bus {
@@ -17,8 +19,10 @@ class Timeline {
  public:
   Timeline(const Now& start, Millis ahead);
 
-  // Takes note of the clocks; true if `ahead()` grew and must be stored.
-  bool observe(const Now& now);
+  // Takes note of the clocks.
+  void observe(const Now& now);
+  // True once after `ahead()` grew: it must be stored.
+  bool take_unsaved() { return std::exchange(unsaved_, false); }
 
   // The elapsed clock written as a wall time.
   WallInstant elapsed_as_wall(BootTime boot) const { return WallInstant{(boot + anchor_).time_since_epoch()}; }
@@ -26,7 +30,7 @@ class Timeline {
   BootTime boot_due(WallTime deliver_at) const;
 
   std::int64_t axis_ms(const Now& now) const { return to_ms(round_down(now.wall)) + ahead_.count(); }
-  // Where on the axis something lies that is `remaining` away.
+  // How far the axis runs before the wall clock.
   Millis ahead() const { return ahead_; }
 
  private:
@@ -34,6 +38,7 @@ class Timeline {
   Millis ahead_;
   std::int64_t line_ms_;  // the axis as the elapsed clock alone would have it, from `line_boot_` on
   BootTime line_boot_;
+  bool unsaved_ = false;
 };
 
 }  // namespace belfry::bus

@@ -36,9 +36,7 @@ void set_timer(int fd, int flags, Nanos at) {
 
 }  // namespace
 
-Now read_real_clocks() {
-  return {WallInstant{read(CLOCK_REALTIME)}, BootTime{read(CLOCK_BOOTTIME)}};
-}
+Now read_real_clocks() { return {WallInstant{read(CLOCK_REALTIME)}, BootTime{read(CLOCK_BOOTTIME)}}; }
 
 RealClock::RealClock(asio::io_context& context)
     : sleepers_(context), timer_(context, make_timer(CLOCK_BOOTTIME)), step_(context, make_timer(CLOCK_REALTIME)) {

@@ -2,10 +2,12 @@
 
 namespace belfry {
 
-SimulatedClock::SimulatedClock(asio::io_context& context)
-    : context_(context),
-      sleepers_(context),
-      now_{WallInstant{std::chrono::seconds{1'772'366'400}}, BootTime{std::chrono::hours{1}}} {}
+Now SimulatedClock::noon() {
+  return {WallInstant{std::chrono::seconds{1'772'366'400}}, BootTime{std::chrono::hours{1}}};
+}
+
+SimulatedClock::SimulatedClock(asio::io_context& context, Now start)
+    : context_(context), sleepers_(context), now_(start) {}
 
 void SimulatedClock::settle() {
   while (true) {

@@ -8,7 +8,8 @@ namespace belfry {
 class SimulatedClock final : public Clock {
  public:
   // 2026-03-01T12:00:00Z, an hour after the simulated machine was started.
-  explicit SimulatedClock(asio::io_context& context);
+  static Now noon();
+  explicit SimulatedClock(asio::io_context& context, Now start = noon());
 
   Now now() const override { return now_; }
   Task<void> sleep_until(BootTime due, Wake& wake) override { return sleepers_.sleep(due, wake); }
@@ -18,6 +19,8 @@ class SimulatedClock final : public Clock {
   void advance(Nanos duration);
   // Runs everything that is ready at this moment.
   void settle();
+  // The process died: whoever slept is gone without a word.
+  void drop_sleepers() { sleepers_.clear(); }
   // The machine was suspended: time has passed, and whoever slept finds out afterwards.
   void suspend(Nanos duration);
   // Somebody sets the wall clock; elapsed time does not notice. Without `told`, the kernel's notice is lost.

@@ -113,8 +113,7 @@ TEST(SimulatedClock, SleeperThatSleepsAgainWakesAtEachMomentOnTheWay) {
 RC_GTEST_PROP(SimulatedClock, EverybodyWakesOnTimeHoweverTimePasses, ()) {
   Dormitory d;
   const auto delays = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 500));
-  for (std::size_t i = 0; i < delays.size(); ++i)
-    d.spawn(d.sleep_alone(std::to_string(delays[i]), Millis{delays[i]}));
+  for (std::size_t i = 0; i < delays.size(); ++i) d.spawn(d.sleep_alone(std::to_string(delays[i]), Millis{delays[i]}));
 
   while (d.clock.now().boot < d.start + 500ms) d.clock.advance(Millis{*rc::gen::inRange(1, 100)});
 

@@ -16,7 +16,9 @@ void Wake::ring() {
   queue_->resume(queue_->sleepers_.find(key_));
 }
 
-SleepQueue::~SleepQueue() {
+SleepQueue::~SleepQueue() { clear(); }
+
+void SleepQueue::clear() {
   for (auto& [key, sleeper] : sleepers_) sleeper.wake->queue_ = nullptr;
   // Destroying a resumer destroys the coroutine that slept, and with it whatever it owns: take them out first.
   const auto ended = std::exchange(sleepers_, {});

@@ -42,6 +42,8 @@ class SleepQueue {
   std::optional<BootTime> earliest() const;
   // Resumes, in order, whoever is due; they run when the io_context gets to them.
   void wake_due(BootTime now);
+  // Ends every sleeper's coroutine where it is.
+  void clear();
 
  private:
   friend class Wake;

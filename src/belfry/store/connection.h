@@ -85,7 +85,7 @@ class Connection {
   virtual ~Connection() = default;
   // `sql` must outlive the connection (a literal): statements are kept by its address.
   virtual Statement& prepared(const char* sql) = 0;
-  virtual std::int64_t changes() const = 0;  // rows changed by the last statement
+  virtual std::int64_t changes() const = 0;          // rows changed by the last statement
   virtual void execute(const std::string& sql) = 0;  // several statements, no results
   // Moves what the log holds into the database file; returns the pages that were in the log.
   virtual int checkpoint() = 0;

@@ -15,16 +15,17 @@ void migrate(Connection& connection, const std::string& part, const Migration* f
   const int newest = last == first ? 0 : (last - 1)->version;
   if (version > newest)
     throw Fault(FaultKind::corrupt,
-                fmt::format("the data was written by a newer Belfry (\"{}\" has version {}, this program knows {})", part,
-                            version, newest));
+                fmt::format("the data was written by a newer Belfry (\"{}\" has version {}, this program knows {})",
+                            part, version, newest));
   connection.execute("BEGIN IMMEDIATE");
   for (const Migration* step = first; step != last; ++step) {
     if (step->version <= version) continue;
     connection.execute(step->sql);
     version = step->version;
   }
-  connection.run("INSERT INTO schema_version(part, version) VALUES(?1, ?2) ON CONFLICT(part) DO UPDATE SET version = ?2",
-                 part, version);
+  connection.run(
+      "INSERT INTO schema_version(part, version) VALUES(?1, ?2) ON CONFLICT(part) DO UPDATE SET version = ?2", part,
+      version);
   connection.execute("COMMIT");
 }
 

@@ -251,7 +251,8 @@ void Store::acknowledge_too_soon(Group sends, Group changes) {
 }
 
 void Store::survive_full_disk(Group& sends, Group& changes, std::vector<Finished>& finished) {
-  const Result<> refused = fail(Errc::disk_full, "the disk is full; nothing was stored. Free some space and send again");
+  const Result<> refused =
+      fail(Errc::disk_full, "the disk is full; nothing was stored. Free some space and send again");
   for (auto& work : sends) finished.push_back({std::move(work), refused});
   sends.clear();
   {

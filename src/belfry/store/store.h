@@ -74,8 +74,8 @@ struct Options {
   int checkpoint_pages = 1'000;
   // For the control of the crash tests only: callers hear "done" too soon, and the harness must notice.
   bool acknowledge_before_commit = false;
-  std::function<Nanos()> stopwatch;                          // elapsed time for the statistics; none: not measured
-  std::function<void(const std::string& what)> on_broken;    // a commit's outcome is unknown: the process should end
+  std::function<Nanos()> stopwatch;                        // elapsed time for the statistics; none: not measured
+  std::function<void(const std::string& what)> on_broken;  // a commit's outcome is unknown: the process should end
 };
 
 class Store {
@@ -170,7 +170,8 @@ Result<T> under_savepoint(Connection& connection, Job& job) {
 template <class T, class Job>
 class Closure final : public Work {
  public:
-  Closure(Job job, int rows, Resume<Result<T>> resume) : job_(std::move(job)), rows_(rows), resume_(std::move(resume)) {}
+  Closure(Job job, int rows, Resume<Result<T>> resume)
+      : job_(std::move(job)), rows_(rows), resume_(std::move(resume)) {}
 
   void apply(Connection& connection) override { result_ = under_savepoint<T>(connection, job_); }
   void done(Result<> outcome) override {

@@ -39,7 +39,8 @@ class Insert final : public Work {
     int rows = 1;
     std::size_t bytes = 0;
   };
-  Insert(std::int64_t id, std::function<void(Result<>)> done, Size size) : id_(id), done_(std::move(done)), size_(size) {}
+  Insert(std::int64_t id, std::function<void(Result<>)> done, Size size)
+      : id_(id), done_(std::move(done)), size_(size) {}
 
   void apply(Connection& connection) override { insert(connection, id_); }
   void done(Result<> outcome) override {
@@ -77,9 +78,8 @@ class StoreTest : public ::testing::Test {
   }
 
   std::int64_t rows() {
-    const auto count = store_->wait((*store_)->read<std::int64_t>([](Connection& c) -> Result<std::int64_t> {
-      return count_rows(c);
-    }));
+    const auto count = store_->wait(
+        (*store_)->read<std::int64_t>([](Connection& c) -> Result<std::int64_t> { return count_rows(c); }));
     return count.value_or(-1);
   }
 

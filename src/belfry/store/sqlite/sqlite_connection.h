@@ -8,7 +8,10 @@
 
 namespace belfry::store::sqlite {
 
-enum class Synchronous { full, normal };  // `normal` loses messages at a power cut; only the crash tests' control uses it
+enum class Synchronous {
+  full,
+  normal
+};  // `normal` loses messages at a power cut; only the crash tests' control uses it
 
 struct Options {
   std::string path;

@@ -1,0 +1,675 @@
+#include "belfry/bus/message_bus.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "belfry/base/assert.h"
+#include "belfry/base/log.h"
+#include "belfry/bus/message_work.h"
+
+namespace belfry::bus {
+namespace {
+
+// Bodies in memory: what a burst of a hundred thousand small messages needs, and a fraction of what we may use.
+constexpr std::size_t kBodyCacheBytes = 48u << 20;
+constexpr int kPrefetchRows = 500;
+
+// A mailbox may hold a burst; when all together hold much, each keeps only its next few.
+constexpr std::size_t kMailboxMax = 200'000;
+constexpr std::size_t kMailboxMaxWhenCrowded = 256;
+constexpr std::size_t kReadyMax = 400'000;
+constexpr std::size_t kRefillBelow = 1'000;
+constexpr int kRefillRows = 1'000;
+constexpr std::size_t kRefillBytes = 4u << 20;
+
+constexpr Nanos kTick = std::chrono::seconds{1};
+constexpr Nanos kHousekeeping = std::chrono::minutes{10};
+
+}  // namespace
+
+MessageBus::MessageBus(asio::io_context& context, Clock& clock, Random& random, store::Store& store,
+                       Timekeeper& timekeeper, BusOptions options)
+    : context_(context),
+      clock_(clock),
+      store_(store),
+      timekeeper_(timekeeper),
+      options_(options),
+      start_([&] {
+        MessageTables::migrate(store.connection_before_start());
+        return MessageTables::load(store.connection_before_start());
+      }()),
+      calendar_(clock, store,
+                {.last_sequence = start_.last_sequence, .ahead = Millis{start_.ahead_ms}, .forced = start_.forced}),
+      leases_(random.next() >> 8),
+      bodies_(kBodyCacheBytes),
+      next_sequence_(start_.last_sequence),
+      forced_(start_.forced),
+      next_tick_(clock.now().boot),
+      next_housekeeping_(clock.now().boot + kHousekeeping),
+      tasks_(context) {
+  store_.add_hook(tables_);
+  for (RecipientRow& row : start_.recipients) {
+    Recipient& recipient = recipients_.add(std::move(row));
+    recipient.sweeping = forced_ && recipient.live() > 0;
+  }
+  start_.recipients.clear();
+  timekeeper_.add(*this);
+}
+
+MessageBus::~MessageBus() = default;
+
+void MessageBus::start() {
+  // From here until note_clean_stop() an end of the process is a crash.
+  tasks_.spawn("clean flag", [](MessageBus& bus) -> Task<void> {
+    auto job = [](store::Connection& connection) -> Result<> {
+      MessageTables::set_clean_stop(connection, false);
+      return {};
+    };
+    co_await bus.store_.write<void>(std::move(job));
+  }(*this));
+  tasks_.spawn("calendar", calendar_.run([this] { timekeeper_.look_again(); }));
+  if (forced_) tasks_.spawn("sweep", sweep());
+  recipients_.each([&](Recipient& recipient) {
+    if (recipient.removed() && recipient.mailbox.unread > 0) tasks_.spawn("bury", bury(recipient.row.number));
+  });
+}
+
+Task<void> MessageBus::stop() {
+  stopping_ = true;
+  refuse_sends();
+  calendar_.stop();
+  co_await tasks_.join();
+}
+
+void MessageBus::refuse_sends() {
+  refusing_ = true;
+  recipients_.each([](Recipient& recipient) { recipient.mailbox.wake_all(); });
+}
+
+// --- time ---
+
+std::optional<Due> MessageBus::next_due(const Now& now) const {
+  BootTime next = next_tick_;
+  if (const auto due = calendar_.next_due(now)) next = std::min(next, on_boot_clock(*due, now));
+  if (const auto end = leases_.next_end()) next = std::min(next, *end);
+  if (!expiries_.empty()) next = std::min(next, on_boot_clock(wall_from_ms(expiries_.begin()->expires_ms), now));
+  return next;
+}
+
+Task<int> MessageBus::fire_due(Now now, int limit) {
+  calendar_.timeline().observe(now);
+  if (now.boot >= next_tick_) {
+    next_tick_ = now.boot + kTick;
+    calendar_.read_ahead();
+    prefetch_bodies(now);
+    if (now.boot >= next_housekeeping_ && !stopping_) {
+      next_housekeeping_ = now.boot + kHousekeeping;
+      tasks_.spawn("housekeeping", keep_house());
+    }
+  }
+  std::vector<Entry> due;
+  calendar_.take_due(now, limit, due);
+  for (const Entry& entry : due) make_visible(entry, now);
+  flush_overflow();
+  log_unread_deliveries();
+  end_leases(now, limit);
+  expire_pending(now, limit);
+  co_return static_cast<int>(due.size());
+}
+
+int MessageBus::deliver_due_messages() {
+  const Now now = clock_.now();
+  std::vector<Entry> due;
+  calendar_.take_due(now, INT32_MAX, due);
+  for (const Entry& entry : due) make_visible(entry, now);
+  flush_overflow();
+  log_unread_deliveries();
+  return static_cast<int>(due.size());
+}
+
+// The one place where a delayed message becomes visible by its time.
+void MessageBus::make_visible(const Entry& entry, const Now& now) {
+  if (const auto hidden = hidden_.find(entry.sequence); hidden != hidden_.end()) {
+    hidden->second.entry = entry;
+    return;
+  }
+  // In nanoseconds on the elapsed clock; in milliseconds, rounded down, on the wall.
+  const Nanos late = entry.elapsed ? now.boot - BootTime{Nanos{entry.key}}
+                                   : Nanos{std::min(round_down(now.wall) - wall_from_ms(entry.due_ms),
+                                                    Millis{std::chrono::hours{24 * 365 * 200}})} +
+                                         (now.wall - round_down(now.wall));
+  BELFRY_ASSERT(late >= Nanos{0});
+  note_lateness(late);
+
+  Recipient& recipient = recipients_[entry.recipient];
+  const Ready ready{.order = {entry.due_ms, entry.due_ms, entry.sequence},
+                    .place = entry.bucket,
+                    .delivered_ms = to_ms(round_down(now.wall)),
+                    .expires_ms = entry.expires_ms,
+                    .late_ms = static_cast<std::int32_t>(
+                        std::min<std::int64_t>(std::chrono::floor<Millis>(late).count(), INT32_MAX))};
+  if (recipient.removed()) return let_die(recipient, ready, "recipient_removed");
+  if (entry.expires_ms != 0 && entry.expires_ms <= ready.delivered_ms) {
+    return end({.sequence = entry.sequence,
+                .recipient = entry.recipient,
+                .state = MessageState::expired,
+                .place = entry.bucket,
+                .order = ready.order,
+                .ended_ms = ready.delivered_ms,
+                .by = "belfry",
+                .reason = "expired"});
+  }
+  unlogged_.emplace_back(entry.recipient, ready);
+  arrive(recipient, ready);
+}
+
+void MessageBus::note_lateness(Nanos late) {
+  const std::int64_t micros = late.count() / 1000;
+  const auto width = std::bit_width(static_cast<std::uint64_t>(micros));
+  ++lateness_.counts[std::min(static_cast<int>(width), LatenessHistogram::kBuckets - 1)];
+  ++lateness_.total;
+  lateness_.sum_micros += micros;
+}
+
+void MessageBus::log_delivered(const Ready& ready, const Recipient& recipient, const Body& body) const {
+  if (body.due_ms <= body.created_ms) return;  // it was not delayed: recovered after a restart
+  log::info("bus.delivered", "延迟消息已投递",
+            {{"id", to_text(MessageId{ready.order.sequence})},
+             {"to", recipient.row.name},
+             {"from", body.sender},
+             {"createdAt", wall_from_ms(body.created_ms)},
+             {"scheduledAt", wall_from_ms(ready.order.due_ms)},
+             {"actualDeliveryAt", wall_from_ms(ready.delivered_ms)},
+             {"delayDrift", ready.late_ms}});
+}
+
+// A delivery's log line names sender and times, which are in the body: from memory if it is there, else read afterwards.
+void MessageBus::log_unread_deliveries() {
+  if (unlogged_.empty()) return;
+  auto deliveries = std::exchange(unlogged_, {});
+  if (!log::enabled(log::Level::info)) return;
+  std::vector<std::pair<RecipientNumber, Ready>> missing;
+  for (const auto& [number, ready] : deliveries) {
+    if (const Body* body = bodies_.find(ready.order.sequence)) {
+      log_delivered(ready, recipients_[number], *body);
+    } else {
+      missing.emplace_back(number, ready);
+    }
+  }
+  if (missing.empty()) return;
+  auto bodies = std::make_shared<std::vector<std::optional<Body>>>();
+  auto read = std::make_shared<std::vector<std::pair<RecipientNumber, Ready>>>(std::move(missing));
+  store_.read_later(
+      [bodies, read](store::Connection& connection) {
+        for (const auto& [number, ready] : *read)
+          bodies->push_back(MessageTables::read_body(connection, ready.order.sequence));
+      },
+      [this, bodies, read](const Result<>& outcome) {
+        if (!outcome) return;
+        for (std::size_t i = 0; i < read->size(); ++i) {
+          const auto& [number, ready] = (*read)[i];
+          if ((*bodies)[i]) log_delivered(ready, recipients_[number], *(*bodies)[i]);
+        }
+      });
+}
+
+// --- mailboxes and backlog ---
+
+std::size_t MessageBus::mailbox_room() const {
+  return ready_in_memory_ < kReadyMax ? kMailboxMax : kMailboxMaxWhenCrowded;
+}
+
+void MessageBus::arrive(Recipient& recipient, const Ready& ready) {
+  ++recipient.pending;
+  settle_in(recipient, ready);
+}
+
+void MessageBus::settle_in(Recipient& recipient, const Ready& ready) {
+  Mailbox& mailbox = recipient.mailbox;
+  if (mailbox.reading) {
+    mailbox.waiting.push_back(ready);
+    return;
+  }
+  if (mailbox.behind_backlog(ready.order)) return overflow(recipient, ready);
+  if (mailbox.size() >= mailbox_room() && ready.place != kInBacklog) {
+    const auto last = mailbox.last();
+    if (last && *last < ready.order) {
+      if (mailbox.unread + mailbox.writing == 0)
+        mailbox.read_up_to = std::min(*last, sweep_bound(recipient).value_or(*last));
+      return overflow(recipient, ready);
+    }
+  }
+  mailbox.push(ready);
+  ++ready_in_memory_;
+  if (ready.expires_ms != 0) expiries_.insert({ready.expires_ms, ready.order, recipient.row.number});
+  mailbox.wake_one();
+}
+
+void MessageBus::overflow(Recipient& recipient, const Ready& ready) {
+  if (!overflow_) overflow_ = std::make_unique<OverflowWork>(*this);
+  overflow_->rows_.emplace_back(recipient.row.number, ready);
+  ++recipient.mailbox.writing;
+  bodies_.drop(ready.order.sequence);
+  if (overflow_->rows_.size() >= kChunkRows / 2) flush_overflow();
+}
+
+void MessageBus::flush_overflow() {
+  if (overflow_) store_.submit(store::Lane::change, std::move(overflow_));
+}
+
+void MessageBus::overflowed(OverflowWork& work, const Result<>& outcome) {
+  for (const auto& [number, ready] : work.rows_) {
+    Recipient& recipient = recipients_[number];
+    Mailbox& mailbox = recipient.mailbox;
+    --mailbox.writing;
+    if (outcome) {
+      ++mailbox.unread;
+      mailbox.read_to_end = false;
+    } else {
+      // The disk does not take it: better out of order in memory than not at all.
+      mailbox.push(ready);
+      ++ready_in_memory_;
+      mailbox.wake_one();
+    }
+  }
+  for (const auto& [number, ready] : work.rows_) refill(recipients_[number]);
+}
+
+// What a stop forced becomes visible in order of time: only as far as it has been swept up.
+std::optional<Order> MessageBus::sweep_bound(const Recipient& recipient) const {
+  if (!recipient.sweeping || !forced_) return std::nullopt;
+  return Order{forced_->at_ms, swept_to_ms_, INT64_MIN};
+}
+
+void MessageBus::refill(Recipient& recipient) {
+  Mailbox& mailbox = recipient.mailbox;
+  if (mailbox.unread == 0 || mailbox.reading || mailbox.writing > 0 || mailbox.read_to_end || recipient.removed() ||
+      mailbox.size() >= std::min(kRefillBelow, mailbox_room()))
+    return;
+  mailbox.reading = true;
+  auto rows = std::make_shared<std::vector<BacklogRow>>();
+  store_.read_later(
+      [rows, number = recipient.row.number, after = mailbox.read_up_to,
+       before = sweep_bound(recipient)](store::Connection& connection) {
+        *rows = MessageTables::read_backlog(connection, number, after, before, kRefillRows, kRefillBytes);
+      },
+      [this, rows, number = recipient.row.number](const Result<>& outcome) {
+        // A page that ends early for its bytes has at least those; only an empty or short one ends the backlog.
+        std::size_t bytes = 0;
+        for (const BacklogRow& row : *rows) bytes += row.body.bytes();
+        const bool filled = static_cast<int>(rows->size()) == kRefillRows || bytes >= kRefillBytes;
+        refilled(recipients_[number], outcome ? std::move(*rows) : std::vector<BacklogRow>{}, outcome && filled);
+      });
+}
+
+void MessageBus::refilled(Recipient& recipient, std::vector<BacklogRow> rows, bool filled) {
+  Mailbox& mailbox = recipient.mailbox;
+  mailbox.reading = false;
+  mailbox.read_to_end = !filled;
+  const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
+  for (BacklogRow& row : rows) {
+    mailbox.read_up_to = row.order;
+    --mailbox.unread;
+    const bool forced = row.order.order_ms < row.order.due_ms;
+    const Ready ready{.order = row.order,
+                      .place = kInBacklog,
+                      .delivered_ms = forced ? row.order.order_ms : row.order.due_ms + row.late_ms.value_or(0),
+                      .expires_ms = row.expires_ms.value_or(0),
+                      .late_ms = static_cast<std::int32_t>(std::min<std::int64_t>(row.late_ms.value_or(0), INT32_MAX)),
+                      .attempts = static_cast<std::int16_t>(row.body.attempts),
+                      .forced = forced};
+    if (recipient.removed() || (ready.expires_ms != 0 && ready.expires_ms <= now_ms)) {
+      --recipient.pending;
+      if (recipient.removed()) {
+        let_die(recipient, ready, "recipient_removed");
+      } else {
+        end({.sequence = row.order.sequence,
+             .recipient = recipient.row.number,
+             .state = MessageState::expired,
+             .place = kInBacklog,
+             .order = row.order,
+             .ended_ms = now_ms,
+             .by = "belfry",
+             .reason = "expired"});
+      }
+      continue;
+    }
+    bodies_.put(row.order.sequence, std::move(row.body));
+    mailbox.push(ready);
+    ++ready_in_memory_;
+    if (ready.expires_ms != 0) expiries_.insert({ready.expires_ms, ready.order, recipient.row.number});
+    mailbox.wake_one();
+  }
+  for (const Ready& ready : std::exchange(mailbox.waiting, {})) settle_in(recipient, ready);
+  flush_overflow();
+  refill(recipient);
+}
+
+void MessageBus::prefetch_bodies(const Now& now) {
+  if (prefetching_ || !bodies_.has_room()) return;
+  std::vector<std::int64_t> wanted;
+  calendar_.each_soon(now, [&](std::int64_t sequence) {
+    if (wanted.size() < static_cast<std::size_t>(kPrefetchRows) && !bodies_.contains(sequence))
+      wanted.push_back(sequence);
+  });
+  if (wanted.empty()) return;
+  prefetching_ = true;
+  const bool more = wanted.size() == static_cast<std::size_t>(kPrefetchRows);
+  std::sort(wanted.begin(), wanted.end());  // neighbours share pages
+  auto bodies = std::make_shared<std::vector<std::pair<std::int64_t, Body>>>();
+  store_.read_later(
+      [bodies, wanted = std::move(wanted)](store::Connection& connection) {
+        for (const std::int64_t sequence : wanted)
+          if (auto body = MessageTables::read_body(connection, sequence))
+            bodies->emplace_back(sequence, std::move(*body));
+      },
+      [this, bodies, more](const Result<>&) {
+        prefetching_ = false;
+        for (auto& [sequence, body] : *bodies) bodies_.put(sequence, std::move(body));
+        if (more && !bodies->empty()) prefetch_bodies(clock_.now());
+      });
+}
+
+// --- ends ---
+
+void MessageBus::expire_pending(const Now& now, int limit) {
+  const std::int64_t now_ms = to_ms(round_down(now.wall));
+  for (int i = 0; i < limit && !expiries_.empty() && expiries_.begin()->expires_ms <= now_ms; ++i) {
+    const Expiry expiry = *expiries_.begin();
+    expiries_.erase(expiries_.begin());
+    Recipient& recipient = recipients_[expiry.recipient];
+    if (hidden_.contains(expiry.order.sequence)) continue;
+    const auto ready = recipient.mailbox.remove(expiry.order);
+    if (!ready) continue;  // received meanwhile
+    --ready_in_memory_;
+    --recipient.pending;
+    end({.sequence = expiry.order.sequence,
+         .recipient = expiry.recipient,
+         .state = MessageState::expired,
+         .place = ready->place,
+         .order = expiry.order,
+         .attempts = ready->attempts,
+         .delivered_ms = ready->delivered_ms,
+         .late_ms = ready->late_ms,
+         .ended_ms = now_ms,
+         .by = "belfry",
+         .reason = "expired"});
+  }
+}
+
+void MessageBus::end(EndedRow row) {
+  bodies_.drop(row.sequence);
+  std::vector<EndedRow> rows;
+  rows.push_back(std::move(row));
+  store_.submit(
+      store::Lane::change,
+      std::make_unique<EndWork>(tables_, std::move(rows), [this](std::vector<EndedRow> ended, const Result<>& outcome) {
+        if (!outcome) return;  // still there; the next start ends it
+        for (const EndedRow& one : ended) ++recipients_[one.recipient].row.expired;
+      }));
+}
+
+void MessageBus::let_die(Recipient& recipient, const Ready& ready, std::string reason) {
+  bodies_.drop(ready.order.sequence);
+  log::warn("bus.died", "a message went to the dead letters",
+            {{"id", to_text(MessageId{ready.order.sequence})}, {"to", recipient.row.name}, {"reason", reason}});
+  store_.submit(store::Lane::change,
+                std::make_unique<DeathWork>(tables_, recipient.row.number, ready, std::move(reason),
+                                            to_ms(round_down(clock_.now().wall)),
+                                            [this](RecipientNumber number, const Result<>& outcome) {
+                                              if (outcome) ++recipients_[number].row.dead;
+                                            }));
+}
+
+Task<void> MessageBus::keep_house() {
+  while (!stopping_) {
+    const std::int64_t before_ms = to_ms(round_down(clock_.now().wall) - options_.retention);
+    auto job = [before_ms](store::Connection& connection) -> Result<bool> {
+      return MessageTables::drop_old(connection, before_ms, kChunkRows);
+    };
+    const auto more = co_await store_.write<bool>(std::move(job), kChunkRows);
+    if (!more || !*more) co_return;
+  }
+}
+
+// Puts the messages of a removed recipient that lie in its backlog to the dead letters.
+Task<void> MessageBus::bury(RecipientNumber number) {
+  while (!stopping_) {
+    const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
+    auto job = [this, number, now_ms](store::Connection& connection) -> Result<int> {
+      const auto rows = MessageTables::read_backlog(connection, number, {INT64_MIN, 0, 0}, std::nullopt, kChunkRows / 4,
+                                                    kGroupBytesMax);
+      for (const BacklogRow& row : rows)
+        tables_.die(connection, row.order.sequence, kInBacklog, row.order, now_ms, "recipient_removed");
+      return static_cast<int>(rows.size());
+    };
+    const auto buried = co_await store_.write<int>(std::move(job), kChunkRows / 4);
+    if (!buried || *buried == 0) co_return;
+    Recipient& recipient = recipients_[number];
+    recipient.pending -= *buried;
+    recipient.mailbox.unread -= *buried;
+    recipient.row.dead += *buried;
+  }
+}
+
+// --- recipients ---
+
+Task<Result<RecipientRow>> MessageBus::add_recipient(std::string name, std::string kind) {
+  BELFRY_CO_CHECK(check_id("the id", name));
+  if (kind.empty() || kind.size() > kIdBytesMax)
+    co_return fail(Errc::invalid_argument,
+                   "kind is empty or too long; \"external\" is an agent that receives over HTTP");
+  if (recipients_.find(name)) co_return fail(Errc::already_exists, fmt::format("\"{}\" exists already", name));
+  if (recipients_.size() >= static_cast<std::size_t>(kRecipientsMax))
+    co_return fail(Errc::limit_exceeded, fmt::format("there are {} recipients, and that is the limit", kRecipientsMax));
+  RecipientRow row{.name = name, .kind = kind, .created_ms = to_ms(round_down(clock_.now().wall))};
+  auto job = [row](store::Connection& connection) -> Result<RecipientNumber> {
+    auto taken = connection.query("SELECT 1 FROM recipient WHERE name = ?1 AND removed_ms IS NULL", row.name);
+    if (taken.next()) return fail(Errc::already_exists, fmt::format("\"{}\" exists already", row.name));
+    return MessageTables::add_recipient(connection, row);
+  };
+  BELFRY_CO_TRY(row.number, co_await store_.write<RecipientNumber>(std::move(job)));
+  recipients_.add(row);
+  log::info("bus.recipient_added", "", {{"id", name}, {"kind", kind}});
+  co_return row;
+}
+
+Task<Result<>> MessageBus::remove_recipient(std::string name) {
+  Recipient* found = recipients_.find(name);
+  if (!found) co_return fail(Errc::not_found, fmt::format("there is no recipient \"{}\"", name));
+  const RecipientNumber number = found->row.number;
+  const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
+  auto job = [number, now_ms](store::Connection& connection) -> Result<> {
+    MessageTables::remove_recipient(connection, number, now_ms);
+    return {};
+  };
+  BELFRY_CO_CHECK(co_await store_.write<void>(std::move(job)));
+  Recipient& recipient = recipients_[number];
+  if (recipient.removed()) co_return Result<>{};
+  recipients_.remove(recipient, now_ms);
+  recipient.mailbox.wake_all();
+  while (const auto ready = recipient.mailbox.pop()) {
+    --ready_in_memory_;
+    --recipient.pending;
+    let_die(recipient, *ready, "recipient_removed");
+  }
+  if (recipient.mailbox.unread > 0 && !stopping_) tasks_.spawn("bury", bury(number));
+  log::info("bus.recipient_removed", "", {{"id", name}});
+  co_return Result<>{};
+}
+
+std::vector<RecipientRow> MessageBus::recipients() const {
+  std::vector<RecipientRow> rows;
+  recipients_.each([&](const Recipient& recipient) {
+    if (!recipient.removed()) rows.push_back(recipient.row);
+  });
+  std::sort(rows.begin(), rows.end(), [](const RecipientRow& a, const RecipientRow& b) { return a.name < b.name; });
+  return rows;
+}
+
+Result<RecipientRow> MessageBus::recipient(const std::string& name) const {
+  const Recipient* found = recipients_.find(name);
+  if (!found) return fail(Errc::not_found, fmt::format("there is no recipient \"{}\"", name));
+  return found->row;
+}
+
+// --- counts ---
+
+Result<Counts> MessageBus::counts(const std::string& recipient) const {
+  const Recipient* found = recipients_.find(recipient);
+  if (!found) return fail(Errc::unknown_recipient, fmt::format("there is no recipient \"{}\"", recipient));
+  return Counts{found->pending, found->delayed(), found->leased};
+}
+
+Totals MessageBus::totals() const {
+  Totals totals;
+  recipients_.each([&](const Recipient& recipient) {
+    totals.accepted += recipient.row.accepted;
+    totals.acked += recipient.row.acked;
+    totals.cancelled += recipient.row.cancelled;
+    totals.expired += recipient.row.expired;
+    totals.dead += recipient.row.dead;
+    totals.live.pending += recipient.pending;
+    totals.live.delayed += recipient.delayed();
+    totals.live.in_flight += recipient.leased;
+  });
+  return totals;
+}
+
+std::int64_t MessageBus::delayed_count() const { return totals().live.delayed; }
+
+std::int64_t MessageBus::delayed_count(const std::string& recipient) const {
+  const Recipient* found = recipients_.find(recipient);
+  return found ? found->delayed() : 0;
+}
+
+// --- forced delivery ---
+
+bool MessageBus::was_forced(std::int64_t sequence, std::int64_t due_ms) const {
+  return forced_ && sequence <= forced_->up_to && due_ms > forced_->at_ms;
+}
+
+Task<Result<std::int64_t>> MessageBus::mark_all_delayed_as_forced() {
+  deliver_due_messages();
+  const std::int64_t count = delayed_count();
+  if (count == 0) co_return 0;
+  // What is sent while this is written comes after it.
+  const Forced forced{calendar_.last_done(), to_ms(round_down(clock_.now().wall))};
+  forced_ = forced;
+  swept_to_ms_ = INT64_MIN;
+  calendar_.hand_over_to_sweep(forced);
+  recipients_.each([](Recipient& recipient) { recipient.sweeping = recipient.live() > 0; });
+  auto job = [forced](store::Connection& connection) -> Result<> {
+    MessageTables::set_forced(connection, forced);
+    return {};
+  };
+  const auto stored = co_await store_.write<void>(std::move(job));
+  if (!stored) co_return std::unexpected(stored.error());
+  log::info("bus.forced", "强制投递所有延迟消息", {{"count", count}});
+  co_return count;
+}
+
+Task<Result<std::int64_t>> MessageBus::force_deliver_all_delayed() {
+  BELFRY_CO_TRY(const std::int64_t count, co_await mark_all_delayed_as_forced());
+  if (count == 0) co_return 0;
+  if (sweep_running_) {
+    co_await suspend<int>([this](Resume<int> resume) { sweep_waiters_.push_back(std::move(resume)); });
+  } else {
+    co_await sweep();
+  }
+  co_return count;
+}
+
+// True if a receiver has it, or can have it, already: the sweep must not put it into the backlog as well.
+bool MessageBus::handed_out(Recipient& recipient, std::int64_t sequence, std::int64_t due_ms) {
+  if (leases_.find(sequence) || hidden_.contains(sequence)) return true;
+  const Order order{due_ms, due_ms, sequence};
+  if (recipient.mailbox.find(order)) return true;
+  return std::any_of(recipient.mailbox.waiting.begin(), recipient.mailbox.waiting.end(),
+                     [&](const Ready& ready) { return ready.order == order; });
+}
+
+// Puts what a stop made pending into the backlogs, in order of time and a page at a time.
+Task<void> MessageBus::sweep() {
+  sweep_running_ = true;
+  while (forced_ && !stopping_) {
+    const Forced forced = *forced_;
+    const bool finished = co_await sweep_once(forced);
+    if (!finished) break;
+    if (forced_->up_to == forced.up_to) co_await end_sweep();
+  }
+  sweep_running_ = false;
+  for (Resume<int>& resume : std::exchange(sweep_waiters_, {}))
+    asio::post(context_, [resume = std::move(resume)]() mutable { resume(0); });
+}
+
+Task<bool> MessageBus::sweep_once(Forced forced) {
+  CalendarLook look;
+  std::fill(std::begin(look.until_ms), std::end(look.until_ms), (std::int64_t{1} << kStartBits) - 1);
+  look.sequence_up_to = forced.up_to;
+  look.rows_max = kChunkRows;
+  look.split_crowded = false;
+  while (!stopping_) {
+    auto job = [look](store::Connection& connection) -> Result<CalendarPage> {
+      return MessageTables::read_calendar(connection, look);
+    };
+    auto page = co_await store_.read<CalendarPage>(std::move(job));
+    if (!page) co_return false;
+    std::erase_if(page->rows, [&](const CalendarRow& row) {
+      return handed_out(recipients_[row.recipient], row.sequence, row.due_ms);
+    });
+    const std::vector<CalendarRow> rows = page->rows;
+    auto move = [this, rows, forced](store::Connection& connection) -> Result<> {
+      for (const CalendarRow& row : rows)
+        tables_.move_to_backlog(connection, row.bucket, row.recipient,
+                                {std::min(forced.at_ms, row.due_ms), row.due_ms, row.sequence}, std::nullopt);
+      return {};
+    };
+    const auto moved = co_await store_.write<void>(std::move(move), static_cast<int>(rows.size()));
+    if (!moved) co_return false;
+    std::copy(std::begin(page->from_ms), std::end(page->from_ms), look.from_ms);
+    look.partial = page->partial;
+    look.partial_after = page->last_sequence;
+    swept_to_ms_ =
+        *std::min_element(std::begin(look.from_ms), std::end(look.from_ms)) - calendar_.timeline().ahead().count();
+    for (const CalendarRow& row : rows) {
+      Recipient& recipient = recipients_[row.recipient];
+      ++recipient.pending;
+      ++recipient.mailbox.unread;
+      recipient.mailbox.read_to_end = false;
+    }
+    for (const CalendarRow& row : rows) refill(recipients_[row.recipient]);
+    if (page->finished) co_return true;
+  }
+  co_return false;
+}
+
+Task<void> MessageBus::end_sweep() {
+  auto job = [](store::Connection& connection) -> Result<> {
+    MessageTables::forced_swept(connection);
+    return {};
+  };
+  const auto stored = co_await store_.write<void>(std::move(job));
+  if (!stored) co_return;
+  forced_.reset();
+  calendar_.sweep_finished();
+  recipients_.each([&](Recipient& recipient) {
+    if (!std::exchange(recipient.sweeping, false)) return;
+    recipient.mailbox.read_to_end = false;
+    refill(recipient);
+    if (recipient.removed() && recipient.mailbox.unread > 0 && !stopping_)
+      tasks_.spawn("bury", bury(recipient.row.number));
+  });
+}
+
+Task<Result<>> MessageBus::note_clean_stop() {
+  auto job = [](store::Connection& connection) -> Result<> {
+    MessageTables::set_clean_stop(connection, true);
+    return {};
+  };
+  co_return co_await store_.write<void>(std::move(job));
+}
+
+}  // namespace belfry::bus

@@ -1,0 +1,330 @@
+// Looking at messages and changing them: read, list, cancel, move, deliver now, retry, drop (D16).
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "belfry/base/assert.h"
+#include "belfry/base/log.h"
+#include "belfry/bus/message_bus.h"
+
+namespace belfry::bus {
+namespace {
+
+std::unexpected<Error> no_such_message(MessageId id) {
+  return fail(Errc::not_found,
+              fmt::format("there is no message {}, or it ended longer ago than records are kept", to_text(id)));
+}
+
+std::unexpected<Error> ended_already(MessageId id, MessageState state) {
+  switch (state) {
+    case MessageState::acked:
+      return fail(Errc::already_delivered, fmt::format("message {} was delivered and acked", to_text(id)));
+    case MessageState::cancelled:
+      return fail(Errc::already_cancelled, fmt::format("message {} was cancelled before", to_text(id)));
+    default: return fail(Errc::wrong_state, fmt::format("message {} is {}", to_text(id), word(state)));
+  }
+}
+
+}  // namespace
+
+// Runs `job` on a live message in the store, hidden from delivery meanwhile: it cannot fire between our look at it and
+// the write, and what came up in that time is restored if the write fails (G10).
+Task<Result<MessageBus::Changed>> MessageBus::change(MessageId id, bool also_pending, ChangeJob job) {
+  const std::int64_t sequence = id.sequence;
+  if (leases_.find(sequence))
+    co_return fail(Errc::already_delivered, fmt::format("message {} is in a receiver's hands", to_text(id)));
+  if (!hidden_.try_emplace(sequence).second)
+    co_return fail(Errc::wrong_state, fmt::format("message {} is being changed right now", to_text(id)));
+
+  const Now now = clock_.now();
+  const std::int64_t first_life_end = start_.last_sequence;
+  auto in_store = [id, also_pending, job = std::move(job), now, first_life_end,
+                   forced = forced_](store::Connection& connection) -> Result<Changed> {
+    const auto found = MessageTables::find(connection, id.sequence);
+    if (!found) {
+      const auto ended = MessageTables::find_ended(connection, id.sequence);
+      if (!ended) return no_such_message(id);
+      return ended_already(id, ended->row.state);
+    }
+    if (found->dead)
+      return fail(Errc::wrong_state, fmt::format("message {} is a dead letter; retry or drop it", to_text(id)));
+    const auto location = MessageTables::locate(connection, *found);
+    if (!location) return fail(Errc::storage_failed, fmt::format("message {} lies nowhere", to_text(id)));
+
+    Changed changed{.recipient = found->row.recipient, .from = *location};
+    bool pending = location->place == kInBacklog;
+    if (!pending) {
+      changed.calendar_row = CalendarRow{location->place,      id.sequence,           found->row.body.due_ms,
+                                         found->row.recipient, location->boot_due_ns, found->row.body.expires_ms};
+      const bool elapsed = location->boot_due_ns && id.sequence > first_life_end;
+      pending = elapsed ? BootTime{Nanos{*location->boot_due_ns}} <= now.boot
+                        : found->row.body.due_ms <= to_ms(round_down(now.wall));
+      changed.was_forced = !pending && forced && id.sequence <= forced->up_to;
+      pending = pending || changed.was_forced;
+    }
+    if (pending && !also_pending)
+      return fail(Errc::already_delivered, fmt::format("message {} was delivered to its mailbox", to_text(id)));
+    auto next = job(connection, *found, *location);
+    if (!next) return std::unexpected(std::move(next).error());
+    changed.next = *next;
+    return changed;
+  };
+  auto changed = co_await store_.write<Changed>(std::move(in_store));
+
+  const auto hidden = hidden_.find(sequence);
+  BELFRY_ASSERT(hidden != hidden_.end());
+  const Held held = hidden->second;
+  hidden_.erase(hidden);
+  if (!changed) {
+    restore(held);
+    co_return std::unexpected(std::move(changed).error());
+  }
+  bodies_.drop(sequence);
+  forget_old_place(*changed, held);
+  co_return std::move(*changed);
+}
+
+void MessageBus::restore(const Held& held) {
+  if (held.entry) make_visible(*held.entry, clock_.now());
+  if (held.ready) settle_in(recipients_[held.recipient], *held.ready);
+  flush_overflow();
+  log_unread_deliveries();
+}
+
+void MessageBus::forget_old_place(const Changed& changed, const Held& held) {
+  Recipient& recipient = recipients_[changed.recipient];
+  Mailbox& mailbox = recipient.mailbox;
+  const Order& order = changed.from.order;
+  if (const auto ready = mailbox.remove(order)) {
+    --ready_in_memory_;
+    --recipient.pending;
+    if (ready->expires_ms != 0) expiries_.erase({ready->expires_ms, order, changed.recipient});
+    return;
+  }
+  if (held.ready) {
+    --recipient.pending;
+    return;
+  }
+  if (std::erase_if(mailbox.waiting, [&](const Ready& ready) { return ready.order == order; }) > 0) {
+    --recipient.pending;
+    return;
+  }
+  if (changed.from.place == kInBacklog) {
+    --mailbox.unread;
+    --recipient.pending;
+    return;
+  }
+  if (!held.entry && changed.calendar_row && !changed.was_forced) calendar_.remove(*changed.calendar_row);
+}
+
+Task<Result<>> MessageBus::cancel(MessageId id, std::string by) {
+  const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
+  ChangeJob job = [this, now_ms, by = std::move(by)](store::Connection& connection, const FoundMessage& found,
+                                                     const Location& location) -> Result<std::optional<CalendarRow>> {
+    tables_.end(connection, {.sequence = found.row.sequence,
+                             .recipient = found.row.recipient,
+                             .state = MessageState::cancelled,
+                             .place = location.place,
+                             .order = location.order,
+                             .attempts = found.row.body.attempts,
+                             .ended_ms = now_ms,
+                             .by = by});
+    return std::nullopt;
+  };
+  BELFRY_CO_TRY(const Changed changed, co_await change(id, true, std::move(job)));
+  ++recipients_[changed.recipient].row.cancelled;
+  log::info("bus.cancelled", "", {{"id", to_text(id)}, {"to", recipients_[changed.recipient].row.name}});
+  co_return Result<>{};
+}
+
+Task<Result<MessageInfo>> MessageBus::reschedule(MessageId id, WallTime deliver_at) { return move_to(id, deliver_at); }
+
+Task<Result<MessageInfo>> MessageBus::reschedule_after(MessageId id, Millis delay) {
+  return move_to(id, saturating_add(round_up(clock_.now().wall), std::max(delay, Millis{0})));
+}
+
+Task<Result<>> MessageBus::deliver_now(MessageId id) {
+  const auto moved = co_await move_to(id, round_down(clock_.now().wall));
+  if (!moved) co_return std::unexpected(moved.error());
+  co_return Result<>{};
+}
+
+// The new time is an instant on the wall clock, also when it was given as a delay: which life the elapsed clock of an old
+// message belongs to is told by its sequence, and that does not change.
+Task<Result<MessageInfo>> MessageBus::move_to(MessageId id, WallTime deliver_at) {
+  const Now now = clock_.now();
+  const WallTime due = std::clamp(deliver_at, round_down(now.wall), kLatestTime);
+  const Calendar::Place place = calendar_.place(due, now);
+  ChangeJob job = [this, due, place](store::Connection& connection, const FoundMessage& found,
+                                     const Location& location) -> Result<std::optional<CalendarRow>> {
+    if (found.row.body.expires_ms && *found.row.body.expires_ms <= to_ms(due))
+      return fail(Errc::invalid_argument, fmt::format("the message expires at {}, before the new time {}",
+                                                      to_iso(wall_from_ms(*found.row.body.expires_ms)), to_iso(due)));
+    const CalendarRow target{place.bucket.key(),  found.row.sequence, to_ms(due),
+                             found.row.recipient, std::nullopt,       found.row.body.expires_ms};
+    tables_.reschedule(connection, location, target, place.look_ms);
+    return target;
+  };
+  BELFRY_CO_TRY(const Changed changed, co_await change(id, false, std::move(job)));
+  calendar_.add(*changed.next);
+  timekeeper_.look_again();
+  log::info("bus.rescheduled", "", {{"id", to_text(id)}, {"deliverAt", due}});
+  if (due <= round_down(clock_.now().wall)) deliver_due_messages();
+  co_return co_await get(id);
+}
+
+Task<Result<>> MessageBus::retry(MessageId id) {
+  const Now now = clock_.now();
+  const std::int64_t now_ms = to_ms(round_down(now.wall));
+  const Calendar::Place place = calendar_.place(wall_from_ms(now_ms), now);
+  auto job = [this, id, now_ms, place](store::Connection& connection) -> Result<CalendarRow> {
+    const auto found = MessageTables::find(connection, id.sequence);
+    if (!found) {
+      const auto ended = MessageTables::find_ended(connection, id.sequence);
+      return ended ? Result<CalendarRow>(ended_already(id, ended->row.state)) : no_such_message(id);
+    }
+    if (!found->dead) return fail(Errc::wrong_state, fmt::format("message {} is not a dead letter", to_text(id)));
+    tables_.revive(connection, *found, place.bucket.key(), now_ms);
+    return CalendarRow{place.bucket.key(),   id.sequence,  now_ms,
+                       found->row.recipient, std::nullopt, found->row.body.expires_ms};
+  };
+  BELFRY_CO_TRY(const CalendarRow row, co_await store_.write<CalendarRow>(std::move(job)));
+  --recipients_[row.recipient].row.dead;
+  calendar_.add(row);
+  timekeeper_.look_again();
+  deliver_due_messages();
+  co_return Result<>{};
+}
+
+Task<Result<>> MessageBus::drop(MessageId id, std::string by) {
+  const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
+  auto job = [this, id, now_ms, by = std::move(by)](store::Connection& connection) -> Result<> {
+    const auto found = MessageTables::find(connection, id.sequence);
+    if (!found) {
+      const auto ended = MessageTables::find_ended(connection, id.sequence);
+      return ended ? Result<>(ended_already(id, ended->row.state)) : no_such_message(id);
+    }
+    if (!found->dead) return fail(Errc::wrong_state, fmt::format("message {} is not a dead letter", to_text(id)));
+    tables_.drop_dead(connection, *found, now_ms, by);
+    return {};
+  };
+  co_return co_await store_.write<void>(std::move(job));
+}
+
+// --- looking ---
+
+MessageState MessageBus::state_of(const FoundMessage& found, const Location& location) const {
+  if (found.dead) return MessageState::dead;
+  if (leases_.find(found.row.sequence)) return MessageState::leased;
+  if (location.place == kInBacklog || was_forced(found.row.sequence, found.row.body.due_ms))
+    return MessageState::pending;
+  if (recipients_[found.row.recipient].mailbox.find(location.order)) return MessageState::pending;
+  const Now now = clock_.now();
+  const bool elapsed = location.boot_due_ns && found.row.sequence > start_.last_sequence;
+  const bool due = elapsed ? BootTime{Nanos{*location.boot_due_ns}} <= now.boot
+                           : found.row.body.due_ms <= to_ms(round_down(now.wall));
+  return due ? MessageState::pending : MessageState::delayed;
+}
+
+MessageInfo MessageBus::info_of(const FoundMessage& found, const Location& location) const {
+  const Body& body = found.row.body;
+  const Recipient& recipient = recipients_[found.row.recipient];
+  MessageInfo info{.id = {found.row.sequence},
+                   .state = state_of(found, location),
+                   .to = recipient.row.name,
+                   .from = body.sender,
+                   .task_id = body.task,
+                   .payload = body.payload,
+                   .created_at = wall_from_ms(body.created_ms),
+                   .deliver_at = wall_from_ms(body.due_ms),
+                   .reason = found.reason,
+                   .attempts = body.attempts};
+  if (body.expires_ms) info.expires_at = wall_from_ms(*body.expires_ms);
+  if (found.dead) info.ended_at = wall_from_ms(found.died_ms);
+  info.forced = location.order.order_ms < location.order.due_ms || was_forced(found.row.sequence, body.due_ms);
+  const auto add_delivery = [&](const Ready& ready) {
+    info.delivered_at = wall_from_ms(ready.delivered_ms);
+    if (!ready.forced) info.lateness = Millis{ready.late_ms};
+    info.forced = ready.forced;
+    info.attempts = std::max<int>(info.attempts, ready.attempts);
+  };
+  if (const Lease* lease = leases_.find(found.row.sequence)) {
+    add_delivery(lease->ready);
+    info.attempts = lease->attempt;
+  } else if (const Ready* ready = recipient.mailbox.find(location.order)) {
+    add_delivery(*ready);
+  }
+  return info;
+}
+
+MessageInfo MessageBus::info_of(const MessageTables::Ended& ended) const {
+  const EndedRow& row = ended.row;
+  MessageInfo info{.id = {row.sequence},
+                   .state = row.state,
+                   .to = recipients_[row.recipient].row.name,
+                   .from = ended.sender,
+                   .task_id = ended.task,
+                   .created_at = wall_from_ms(ended.created_ms),
+                   .deliver_at = wall_from_ms(row.order.due_ms),
+                   .ended_at = wall_from_ms(row.ended_ms),
+                   .ended_by = row.by,
+                   .reason = row.reason,
+                   .attempts = row.attempts,
+                   .forced = row.forced};
+  if (row.delivered_ms) info.delivered_at = wall_from_ms(*row.delivered_ms);
+  if (row.late_ms && !row.forced) info.lateness = Millis{*row.late_ms};
+  return info;
+}
+
+Task<Result<MessageInfo>> MessageBus::get(MessageId id) {
+  struct Look {
+    std::optional<FoundMessage> found;
+    Location location;
+    std::optional<MessageTables::Ended> ended;
+  };
+  auto job = [id](store::Connection& connection) -> Result<Look> {
+    Look look;
+    look.found = MessageTables::find(connection, id.sequence);
+    if (look.found) {
+      look.location = MessageTables::locate(connection, *look.found).value_or(Location{});
+    } else {
+      look.ended = MessageTables::find_ended(connection, id.sequence);
+    }
+    return look;
+  };
+  BELFRY_CO_TRY(const Look look, co_await store_.read<Look>(std::move(job)));
+  if (look.found) co_return info_of(*look.found, look.location);
+  if (look.ended && look.ended->row.ended_ms >= to_ms(round_down(clock_.now().wall) - options_.retention))
+    co_return info_of(*look.ended);
+  co_return no_such_message(id);
+}
+
+Task<Result<ListResult>> MessageBus::list(ListRequest request) {
+  if (request.limit < 1 || request.limit > kListPageMax)
+    co_return fail(Errc::invalid_argument,
+                   fmt::format("limit is {}; 1 to {} are possible", request.limit, kListPageMax));
+  MessageTables::ListQuery query{
+      .sender = request.from, .cursor = request.after, .limit = request.limit, .examine_max = kListRowsExaminedMax};
+  if (!request.to.empty()) {
+    const Recipient* recipient = recipients_.find(request.to);
+    if (!recipient) co_return fail(Errc::unknown_recipient, fmt::format("there is no recipient \"{}\"", request.to));
+    query.recipient = recipient->row.number;
+  }
+  const auto state = request.state;
+  const bool ended = state && *state >= MessageState::acked && *state != MessageState::dead;
+  auto job = [query, state, ended](store::Connection& connection) -> Result<MessageTables::ListPage> {
+    if (ended) return MessageTables::list_ended(connection, query, *state);
+    if (state == MessageState::dead) return MessageTables::list_dead(connection, query);
+    return MessageTables::list_live(connection, query);
+  };
+  BELFRY_CO_TRY(const MessageTables::ListPage page, co_await store_.read<MessageTables::ListPage>(std::move(job)));
+  ListResult result{.next = page.next};
+  for (const auto& [found, location] : page.live) {
+    MessageInfo info = info_of(found, location);
+    if (!state || info.state == *state) result.messages.push_back(std::move(info));
+  }
+  for (const MessageTables::Ended& row : page.ended) result.messages.push_back(info_of(row));
+  co_return result;
+}
+
+}  // namespace belfry::bus

@@ -1,0 +1,231 @@
+// Sending: check, place, store, and let it be seen once it is on the disk.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "belfry/base/assert.h"
+#include "belfry/base/log.h"
+#include "belfry/bus/message_bus.h"
+
+namespace belfry::bus {
+namespace {
+
+constexpr std::int64_t kDayMs = 86'400'000;
+
+// A body is kept in memory if its message is received or due within the time that the calendar is read ahead.
+constexpr Millis kNear{15'000};
+
+// What makes two sends under one key the same send.
+std::int64_t body_fingerprint(const Outgoing& message) {
+  std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n", message.to, message.task_id, message.delay.count(),
+                                message.deliver_at ? to_ms(*message.deliver_at) : -1,
+                                message.expires_at ? to_ms(*message.expires_at) : -1);
+  all += message.payload;
+  return digest(all).high;
+}
+
+ClientKey client_key(const Outgoing& message, WallTime now) {
+  return {.name = digest(fmt::format("{}\n{}", message.from, message.key)),
+          .body = body_fingerprint(message),
+          .day = to_ms(now) / kDayMs};
+}
+
+Result<> check(const Outgoing& message) {
+  BELFRY_CHECK(check_id("from", message.from));
+  if (message.payload.size() > kBodyBytesMax)
+    return fail(Errc::too_large,
+                fmt::format("the payload has {} bytes; at most {} are taken", message.payload.size(), kBodyBytesMax));
+  if (message.key.size() > kKeyBytesMax)
+    return fail(Errc::invalid_argument, fmt::format("key is longer than {} bytes", kKeyBytesMax));
+  if (message.task_id.size() > kTaskIdBytesMax)
+    return fail(Errc::invalid_argument, fmt::format("taskId is longer than {} bytes", kTaskIdBytesMax));
+  if (message.deliver_at && message.delay > Millis{0})
+    return fail(Errc::invalid_argument, "delayMs and deliverAt were both given; one message has one time");
+  return {};
+}
+
+}  // namespace
+
+class MessageBus::SendWork final : public store::Work {
+ public:
+  SendWork(MessageBus& bus, MessageRow message) : bus_(bus), row(std::move(message)) {}
+
+  void apply(store::Connection& connection) override {
+    outcome =
+        bus_.tables_.insert(connection, row, row.key ? row.key->day - bus_.options_.retention.count() / kDayMs : 0);
+  }
+  void done(Result<> result) override { bus_.sent(*this, std::move(result)); }
+  std::size_t bytes() const override { return row.body.payload.size() + 200; }
+
+ private:
+  MessageBus& bus_;
+
+ public:
+  MessageRow row;
+  bool immediate = true;
+  std::vector<std::string> warnings;
+  SendDone finish;
+  InsertOutcome outcome;
+};
+
+Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing message) {
+  if (refusing_) return fail(Errc::stopping, "the server is stopping and takes no more messages");
+  BELFRY_CHECK(check(message));
+  Recipient* const recipient = recipients_.find(message.to);
+  if (!recipient)
+    return fail(
+        Errc::unknown_recipient,
+        fmt::format("there is no recipient \"{}\"; add it with POST /v1/agents or belfry agents add", message.to));
+  if (store_.overloaded())
+    return fail(Errc::overloaded, "too many sends are waiting for the disk; send again in a moment");
+
+  const Now now = clock_.now();
+  Timeline& timeline = calendar_.timeline();
+  timeline.observe(now);
+
+  MessageRow row;
+  std::vector<std::string> warnings;
+  bool immediate = true;
+  WallTime due = round_down(now.wall);
+  const WallTime created = due;
+  if (message.deliver_at) {
+    if (*message.deliver_at > round_down(now.wall)) {
+      due = std::min(*message.deliver_at, kLatestTime);
+      immediate = false;
+    } else {
+      warnings.push_back(
+          fmt::format("deliverAt {} is in the past; the message was delivered at once", to_iso(*message.deliver_at)));
+    }
+  } else if (message.delay > Millis{0}) {
+    // Rounded up, so that not even a fraction of a millisecond is missing when it is delivered.
+    const WallTime start = round_up(timeline.elapsed_as_wall(now.boot));
+    due = saturating_add(start, message.delay);
+    immediate = false;
+    if (due == kLatestTime)
+      warnings.push_back(fmt::format("the delay reaches past the end of the calendar; delivery is at {}", to_iso(due)));
+    row.boot_due_ns = timeline.boot_due(due).time_since_epoch().count();
+  }
+  if (message.expires_at && *message.expires_at <= due)
+    return fail(Errc::invalid_argument,
+                fmt::format("expiresAt {} is not after the delivery at {}", to_iso(*message.expires_at), to_iso(due)));
+
+  row.recipient = recipient->row.number;
+  if (immediate && (recipient->mailbox.unread > 0 || recipient->mailbox.size() >= mailbox_room())) {
+    row.place = kInBacklog;  // it would have to be moved there at once
+  } else {
+    const Calendar::Place place = calendar_.place(due, now);
+    row.place = place.bucket.key();
+    row.look_ms = place.look_ms;
+  }
+  if (!message.key.empty()) row.key = client_key(message, created);
+  row.body = {.sender = std::move(message.from),
+              .task = std::move(message.task_id),
+              .payload = std::move(message.payload),
+              .created_ms = to_ms(created),
+              .due_ms = to_ms(due),
+              .expires_ms = message.expires_at ? std::optional(to_ms(*message.expires_at)) : std::nullopt};
+  row.sequence = ++next_sequence_;
+  auto work = std::make_unique<SendWork>(*this, std::move(row));
+  work->immediate = immediate;
+  work->warnings = std::move(warnings);
+  return work;
+}
+
+void MessageBus::submit_send(Outgoing message, SendDone done) {
+  auto work = make_send(std::move(message));
+  if (!work) return done(std::unexpected(std::move(work).error()));
+  (*work)->finish = std::move(done);
+  store_.submit(store::Lane::send, std::move(*work));
+}
+
+Task<Result<Sent>> MessageBus::send(Outgoing message) {
+  auto work = make_send(std::move(message));
+  if (!work) co_return std::unexpected(std::move(work).error());
+  co_return co_await suspend<Result<Sent>>([this, &work](Resume<Result<Sent>> resume) {
+    (*work)->finish = std::move(resume);
+    store_.submit(store::Lane::send, std::move(*work));
+  });
+}
+
+Task<std::vector<Result<Sent>>> MessageBus::send_many(std::vector<Outgoing> messages) {
+  struct Batch {
+    std::vector<Result<Sent>> results;
+    std::size_t left;
+    Resume<int> resume;
+  };
+  if (messages.empty()) co_return std::vector<Result<Sent>>{};
+  auto batch = std::make_shared<Batch>();
+  batch->results.resize(messages.size(), fail(Errc::storage_failed, "not sent"));
+  batch->left = messages.size();
+  co_await suspend<int>([&](Resume<int> resume) {
+    batch->resume = std::move(resume);
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      submit_send(std::move(messages[i]), [batch, i, this](Result<Sent> result) {
+        batch->results[i] = std::move(result);
+        if (--batch->left > 0) return;
+        // Posted: the last one may have been refused while we are still in the loop above.
+        asio::post(context_, [batch] { std::exchange(batch->resume, nullptr)(0); });
+      });
+    }
+  });
+  co_return std::move(batch->results);
+}
+
+void MessageBus::sent(SendWork& work, Result<> outcome) {
+  const std::int64_t sequence = work.row.sequence;
+  calendar_.note_sent(sequence);
+  if (!outcome) return work.finish(std::unexpected(std::move(outcome).error()));
+  if (work.outcome.conflict)
+    return work.finish(fail(Errc::key_conflict, fmt::format("the key was used for another message, {}",
+                                                            to_text(MessageId{work.outcome.sequence}))));
+  Sent result{.id = {work.outcome.sequence}, .warnings = std::move(work.warnings)};
+  if (work.outcome.repeated) {
+    result.repeated = true;
+    if (work.outcome.scheduled_ms) result.scheduled_at = wall_from_ms(*work.outcome.scheduled_ms);
+    return work.finish(std::move(result));
+  }
+
+  const Now now = clock_.now();
+  Body& body = work.row.body;
+  Recipient& recipient = recipients_[work.row.recipient];
+  ++recipient.row.accepted;
+  const WallTime due = wall_from_ms(body.due_ms);
+  if (!work.immediate) {
+    result.scheduled_at = due;
+    log::info("bus.scheduled", "发送延迟消息",
+              {{"id", to_text(result.id)},
+               {"to", recipient.row.name},
+               {"from", body.sender},
+               {"delayMs", due - wall_from_ms(body.created_ms)},
+               {"deliverAt", due}});
+  }
+  const Order order{body.due_ms, body.due_ms, sequence};
+  if (work.row.place == kInBacklog) {
+    ++recipient.pending;
+    ++recipient.mailbox.unread;
+    recipient.mailbox.read_to_end = false;
+    refill(recipient);
+  } else if (work.immediate) {
+    const Ready ready{.order = order,
+                      .place = work.row.place,
+                      .delivered_ms = to_ms(round_down(now.wall)),
+                      .expires_ms = body.expires_ms.value_or(0)};
+    bodies_.put(sequence, std::move(body));
+    log::debug("bus.delivered", "消息已投递", {{"id", to_text(result.id)}, {"to", recipient.row.name}});
+    if (recipient.removed()) {
+      let_die(recipient, ready, "recipient_removed");
+    } else {
+      arrive(recipient, ready);
+      flush_overflow();
+    }
+  } else {
+    const CalendarRow row{work.row.place,       sequence,       body.due_ms, recipient.row.number,
+                          work.row.boot_due_ns, body.expires_ms};
+    if (due < round_down(now.wall) + kNear) bodies_.put(sequence, std::move(body));
+    calendar_.add(row);
+    timekeeper_.look_again();
+  }
+  work.finish(std::move(result));
+}
+
+}  // namespace belfry::bus

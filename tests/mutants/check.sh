@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Shows that the tests notice what they are there for: each patch here breaks one promise, and its test must fail.
+#
+#   tests/mutants/check.sh            all patches
+#   tests/mutants/check.sh D4 D12     those of these requirements
+#
+# A patch begins with two lines:
+#   # D4: what it breaks
+#   # test: a regular expression for ctest -R
+#
+# Everything happens in a copy of the committed and staged or changed tracked files; the tree itself is not touched.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+root=$PWD
+
+patches=()
+for patch in tests/mutants/*.patch; do
+  [[ -e $patch ]] || continue
+  id=$(basename "$patch")
+  id=${id%%[!A-Z0-9]*}
+  if (( $# == 0 )) || [[ " $* " == *" $id "* ]]; then patches+=("$root/$patch"); fi
+done
+if (( ${#patches[@]} == 0 )); then
+  echo "no mutant fits: $*"
+  exit 1
+fi
+
+scratch=$(mktemp -d)
+tree=$scratch/tree
+build=$tree/build/mutants
+# shellcheck disable=SC2317  # called by the trap
+cleanup() {
+  git -C "$root" worktree remove --force "$tree" 2>/dev/null || true
+  rm -rf "$scratch"
+  git -C "$root" worktree prune
+}
+trap cleanup EXIT
+
+# A commit of what is being worked on, if it differs from the last one; it stands on no branch.
+state=$(git stash create)
+git worktree add --quiet --detach "$tree" "${state:-HEAD}"
+
+# Objects of other copies can be used again, wherever this copy lies.
+export CCACHE_BASEDIR=$tree CCACHE_NOHASHDIR=1
+log=$scratch/log
+
+field() { sed -n "/^diff --git/q;s/^# $2: *//p" "$1" | head -n 1; }
+compile() { ninja -C "$build" -j2 >"$log" 2>&1; }
+# A mutant that hangs is noticed, too.
+run_test() { ctest --test-dir "$build" -j2 --no-tests=error --timeout 300 -R "$1" >"$log" 2>&1; }
+
+echo "building the tests without a mutant"
+if ! cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_FLAGS=-O1 -DBELFRY_TESTS=ON \
+  >"$log" 2>&1 || ! compile; then
+  tail -n 40 "$log"
+  exit 1
+fi
+
+failed=0
+row() { printf '%-28s %-16s %s\n' "$1" "$2" "$3"; }
+row mutant outcome "what it breaks"
+
+# First each test as it is: one that fails anyway shows nothing.
+ready=()
+for patch in "${patches[@]}"; do
+  name=$(basename "$patch" .patch)
+  id=${name%%[!A-Z0-9]*}
+  if [[ -z $(field "$patch" "$id") || -z $(field "$patch" test) ]]; then
+    row "$name" "NO HEADER" "it needs the lines '# $id: …' and '# test: …' before the first diff"
+  elif ! git -C "$tree" apply --check "$patch" 2>"$log"; then
+    row "$name" "DOES NOT APPLY" "$(head -n 1 "$log")"
+  elif ! run_test "$(field "$patch" test)"; then
+    row "$name" "TEST FAILS" "without the mutant already, or no test fits: $(field "$patch" test)"
+  else
+    ready+=("$patch")
+    continue
+  fi
+  failed=1
+done
+
+for patch in "${ready[@]}"; do
+  name=$(basename "$patch" .patch)
+  git -C "$tree" apply "$patch"
+  if ! compile; then
+    row "$name" "DOES NOT BUILD" "$(grep -m 1 'error:' "$log" || true)"
+    failed=1
+  elif run_test "$(field "$patch" test)"; then
+    row "$name" SURVIVES "$(field "$patch" "${name%%[!A-Z0-9]*}")"
+    failed=1
+  else
+    row "$name" caught "$(field "$patch" "${name%%[!A-Z0-9]*}")"
+  fi
+  git -C "$tree" apply -R "$patch"
+done
+exit "$failed"

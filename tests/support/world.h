@@ -1,0 +1,204 @@
+// A whole bus on simulated time and a simulated disk, that can be stopped, killed and started again.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "belfry/base/assert.h"
+#include "belfry/bus/message_bus.h"
+#include "belfry/clock/simulated_clock.h"
+#include "tests/support/simulated_store.h"
+
+namespace belfry::testing {
+
+using namespace std::chrono_literals;
+
+inline const WallTime kNoon = round_down(SimulatedClock::noon().wall);
+inline constexpr const char* kWorker = "worker";
+
+class World {
+ public:
+  struct Options {
+    std::uint64_t seed = 1;
+    store::Options store;
+    store::sqlite::Synchronous synchronous = store::sqlite::Synchronous::full;
+    bus::BusOptions bus;
+    std::size_t reserve = 0;
+  };
+
+  World() : World(Options()) {}
+  explicit World(Options options)
+      : options_(std::move(options)), random_(options_.seed), disk_(random_), now_(SimulatedClock::noon()) {
+    start();
+    add(kWorker);
+  }
+  ~World() {
+    if (life_) crash();
+  }
+
+  bus::MessageBus& bus() { return life_->bus; }
+  SimulatedClock& clock() { return life_->clock; }
+  Disk& disk() { return disk_; }
+  Random& random() { return random_; }
+  store::Store& store() { return life_->store; }
+  bool alive() const { return life_ != nullptr; }
+  bool broken() const { return life_->store.broken(); }
+  WallTime now() { return round_down(clock().now().wall); }
+
+  void advance(Nanos duration) { life_->clock.advance(duration); }
+
+  // Starts a coroutine and says when it has ended.
+  template <class T>
+  struct Pending {
+    std::shared_ptr<std::optional<T>> result = std::make_shared<std::optional<T>>();
+    bool done() const { return result->has_value(); }
+    const T& value() const { return result->value(); }
+  };
+  template <class T>
+  Pending<T> start_task(Task<T> task) {
+    Pending<T> pending;
+    asio::co_spawn(life_->context, std::move(task), [result = pending.result](std::exception_ptr failure, T value) {
+      if (failure) std::rethrow_exception(failure);
+      result->emplace(std::move(value));
+    });
+    return pending;
+  }
+  // Runs a coroutine that needs no time.
+  template <class T>
+  T run(Task<T> task) {
+    auto pending = start_task(std::move(task));
+    life_->clock.settle();
+    BELFRY_ASSERT(pending.done());
+    return std::move(**pending.result);
+  }
+
+  void add(const std::string& name) { BELFRY_ASSERT(run(bus().add_recipient(name, "external")).has_value()); }
+  Result<bus::Sent> try_send(bus::Outgoing message) {
+    if (message.to.empty()) message.to = kWorker;
+    if (message.payload.empty()) message.payload = "{}";
+    return run(bus().send(std::move(message)));
+  }
+  bus::Sent send(bus::Outgoing message = {}) {
+    auto sent = try_send(std::move(message));
+    BELFRY_ASSERT(sent.has_value());
+    return std::move(*sent);
+  }
+  std::vector<bus::Delivery> receive(const std::string& recipient = kWorker, int max = kReceiveMax,
+                                     Millis lease = kLeaseDefault) {
+    auto got = run(bus().receive({.recipient = recipient, .max = max, .lease = lease}));
+    BELFRY_ASSERT(got.has_value());
+    return std::move(*got);
+  }
+  int ack(const std::vector<bus::Delivery>& deliveries) {
+    if (deliveries.empty()) return 0;
+    std::vector<std::string> leases;
+    for (const bus::Delivery& delivery : deliveries) leases.push_back(delivery.lease);
+    auto outcome = run(bus().ack_leases(deliveries.front().to, leases, "test"));
+    return outcome ? outcome->acked : -1;
+  }
+  // Everything the recipient can receive now, acked.
+  std::vector<bus::Delivery> drain(const std::string& recipient = kWorker) {
+    std::vector<bus::Delivery> all;
+    while (true) {
+      auto some = receive(recipient);
+      if (some.empty()) return all;
+      ack(some);
+      all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+    }
+  }
+  bus::MessageInfo get(bus::MessageId id) {
+    auto info = run(bus().get(id));
+    BELFRY_ASSERT(info.has_value());
+    return std::move(*info);
+  }
+  bus::Counts counts(const std::string& recipient = kWorker) { return *bus().counts(recipient); }
+
+  // The process dies; what was written stays on the disk.
+  void crash() {
+    if (disk_.running()) disk_.halt();
+    end_life();
+    disk_.reboot();
+  }
+  // A graceful end of the process as the server makes it, without waiting for leases.
+  void stop(bool deliver) {
+    bus().refuse_sends();
+    if (deliver) BELFRY_ASSERT(run(bus().mark_all_delayed_as_forced()).has_value());
+    BELFRY_ASSERT(run(bus().note_clean_stop()).has_value());
+    bool stopped = false;
+    asio::co_spawn(life_->context, bus().stop(), [&stopped](std::exception_ptr) { stopped = true; });
+    clock().settle();
+    BELFRY_ASSERT(stopped);
+    end_life();
+  }
+  void start() {
+    life_ = std::make_unique<Life>(*this);
+    life_->store.start();
+    life_->bus.start();
+    life_->tasks.spawn("timekeeper", life_->timekeeper.run());
+    life_->clock.settle();
+  }
+  void restart() {
+    crash();
+    start();
+  }
+  // Time passes while nothing runs.
+  void pass(Nanos duration) {
+    now_.wall += duration;
+    now_.boot += duration;
+  }
+
+  // What must add up (G14): empty if it does.
+  std::vector<std::string> problems() {
+    auto job = [](store::Connection& connection) -> Result<std::vector<std::string>> {
+      return bus::MessageTables::conservation_problems(connection);
+    };
+    auto found = run(store().read<std::vector<std::string>>(std::move(job)));
+    return found ? *found : std::vector<std::string>{found.error().detail};
+  }
+
+ private:
+  struct Life {
+    explicit Life(World& world)
+        : clock(context, world.now_),
+          store(context,
+                store::sqlite::open({.path = "belfry.db",
+                                     .vfs = world.disk_.vfs_name(),
+                                     .synchronous = world.options_.synchronous,
+                                     .cache_kib = 4096}),
+                inline_mode(world.options_.store),
+                world.options_.reserve > 0 ? std::make_unique<DiskReserve>(world.disk_, world.options_.reserve) : nullptr),
+          timekeeper(clock),
+          bus(context, clock, world.random_, store, timekeeper, world.options_.bus),
+          tasks(context) {}
+    static store::Options inline_mode(store::Options options) {
+      options.mode = store::Mode::inline_groups;
+      return options;
+    }
+    asio::io_context context;
+    SimulatedClock clock;
+    store::Store store;
+    Timekeeper timekeeper;
+    bus::MessageBus bus;
+    TaskGroup tasks;
+  };
+
+  // With the disk halted, whoever waits for it hears an error; whoever waits for time is gone.
+  void end_life() {
+    life_->clock.settle();
+    now_ = life_->clock.now();
+    life_->clock.drop_sleepers();
+    life_.reset();
+  }
+
+  Options options_;
+  SeededRandom random_;
+  Disk disk_;
+  Now now_;
+  std::unique_ptr<Life> life_;
+};
+
+}  // namespace belfry::testing
