@@ -43,6 +43,7 @@ struct Handle : sqlite3_file {
   int life = 0;
   int persist_wal = 0;
   bool delete_on_close = false;
+  bool directory_too = false;  // the next sync is also one of the directory
 };
 
 void put(std::string& bytes, std::size_t at, std::string_view piece) {
@@ -200,8 +201,7 @@ struct Disk::Impl {
     for (const std::string& name : names) {
       const auto seen = seen_names.find(name);
       const auto durable = durable_names.find(name);
-      const bool same =
-          seen != seen_names.end() && durable != durable_names.end() && seen->second == durable->second;
+      const bool same = seen != seen_names.end() && durable != durable_names.end() && seen->second == durable->second;
       if (same || lots.coin()) continue;
       if (seen == seen_names.end()) {
         durable_names.erase(durable);
@@ -237,10 +237,12 @@ struct Disk::Impl {
     File& file = *handle.file;
     for (const Change& change : file.unsynced) apply(file.durable, change);
     file.unsynced.clear();
-    // SQLite's VFS syncs the directory with the first sync of a new journal or log, and journalling file systems do so
-    // for any new file; with it go all names that were made or removed before.
-    const auto named = durable_names.find(handle.name);
-    if (named == durable_names.end() || named->second != handle.file) durable_names = seen_names;
+    if (std::exchange(handle.directory_too, false)) {
+      durable_names = seen_names;
+    } else if (const auto named = seen_names.find(handle.name);
+               named != seen_names.end() && named->second == handle.file) {
+      durable_names[handle.name] = handle.file;
+    }
   }
 };
 
@@ -385,8 +387,9 @@ struct Disk::Vfs {
 
   // Version 1, without shared memory: an exclusive lock before WAL mode needs none.
   static constexpr sqlite3_io_methods kMethods = {
-      1,    close,  read,   write,          truncate, sync,        file_size,       lock,
-      unlock, check_reserved, control, sector_size, characteristics, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+      1,       close,          read,    write,       truncate,        sync,    file_size, lock,
+      unlock,  check_reserved, control, sector_size, characteristics, nullptr, nullptr,   nullptr,
+      nullptr, nullptr,        nullptr};
 
   static int open(sqlite3_vfs* vfs, const char* path, sqlite3_file* into, int flags, int* out_flags) {
     into->pMethods = nullptr;
@@ -407,6 +410,10 @@ struct Disk::Vfs {
     handle->name = name;
     handle->life = disk.life;
     handle->delete_on_close = path && (flags & SQLITE_OPEN_DELETEONCLOSE);
+    // As SQLite's own VFS: the first sync of a journal or log that may be new is also one of the directory. Without it a
+    // journal whose removal was lost would come back, and with it the database of the day before.
+    constexpr int kJournals = SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL | SQLITE_OPEN_WAL;
+    handle->directory_too = (flags & SQLITE_OPEN_CREATE) && (flags & kJournals);
     file->open.push_back(handle);
     ++disk.open_handles;
     if (out_flags) *out_flags = flags;

@@ -19,7 +19,8 @@ class OpenFile {
  public:
   OpenFile(Disk& disk, std::string name) : name_(std::move(name)) {
     sqlite3_vfs* const vfs = sqlite3_vfs_find(disk.vfs_name().c_str());
-    memory_ = std::make_unique<std::max_align_t[]>(static_cast<std::size_t>(vfs->szOsFile) / sizeof(std::max_align_t) + 1);
+    memory_ =
+        std::make_unique<std::max_align_t[]>(static_cast<std::size_t>(vfs->szOsFile) / sizeof(std::max_align_t) + 1);
     file_ = reinterpret_cast<sqlite3_file*>(memory_.get());
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MAIN_DB;
     EXPECT_EQ(vfs->xOpen(vfs, name_.c_str(), file_, flags, nullptr), SQLITE_OK);

@@ -262,6 +262,13 @@ unsigned read_hex4(std::string_view digits) {
   return unit;
 }
 
+template <class Integer>
+bool read_all(std::string_view text, Integer& out) {
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, out);
+  return read.ec == std::errc{} && read.ptr == end;
+}
+
 // Calls `visit(key, value)` for each member until it returns false.
 template <class Visit>
 void each_member(Value object, Visit visit) {
@@ -362,15 +369,33 @@ bool boolean(Value value) { return value.raw == "true"; }
 
 std::optional<std::int64_t> integer(Value number) {
   if (number.kind != Kind::number) return std::nullopt;
-  const char* const end = number.raw.data() + number.raw.size();
   std::int64_t whole = 0;
-  if (const auto read = std::from_chars(number.raw.data(), end, whole); read.ec == std::errc{} && read.ptr == end)
-    return whole;
-  double real = 0;
-  const auto read = std::from_chars(number.raw.data(), end, real);
-  if (read.ec != std::errc{} || read.ptr != end || std::abs(real) > 9e15 || std::trunc(real) != real)
-    return std::nullopt;
-  return static_cast<std::int64_t>(real);
+  if (read_all(number.raw, whole)) return whole;
+
+  // `5.0`, `50e-1`: move the point by the exponent and see that no digit is left behind it.
+  const bool negative = number.raw.starts_with('-');
+  const std::size_t e = std::min(number.raw.find_first_of("eE"), number.raw.size());
+  std::string digits;
+  std::int64_t shift = 0;
+  bool behind_point = false;
+  for (const char c : number.raw.substr(0, e).substr(negative ? 1 : 0)) {
+    behind_point = behind_point || c == '.';
+    if (c == '.' || (c == '0' && digits.empty() && !behind_point)) continue;
+    digits += c;
+    shift -= behind_point ? 1 : 0;
+  }
+  for (; !digits.empty() && digits.back() == '0'; ++shift) digits.pop_back();
+  if (digits.find_first_not_of('0') == std::string::npos) return 0;
+  std::string_view exponent_text = number.raw.substr(e);
+  if (!exponent_text.empty()) exponent_text.remove_prefix(1);
+  if (exponent_text.starts_with('+')) exponent_text.remove_prefix(1);
+  std::int32_t exponent = 0;
+  if (!exponent_text.empty() && !read_all(exponent_text, exponent)) return std::nullopt;
+  shift += exponent;
+  if (shift < 0 || shift > 18) return std::nullopt;  // 19 digits are the most there are
+  digits.append(static_cast<std::size_t>(shift), '0');
+  if (negative) digits.insert(0, 1, '-');
+  return read_all(digits, whole) ? std::optional(whole) : std::nullopt;
 }
 
 std::string_view name(Kind kind) {
@@ -388,7 +413,8 @@ std::string_view name(Kind kind) {
 void append_quoted(std::string& out, std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   out += '"';
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     switch (c) {
       case '"': out += "\\\""; break;
       case '\\': out += "\\\\"; break;
@@ -400,8 +426,13 @@ void append_quoted(std::string& out, std::string_view text) {
           out += "\\u00";
           out += kHex[(c >> 4) & 15];
           out += kHex[c & 15];
-        } else {
+        } else if (static_cast<unsigned char>(c) < 0x80) {
           out += c;
+        } else if (const auto length = static_cast<std::size_t>(utf8_sequence(text.substr(i))); length > 0) {
+          out += text.substr(i, length);
+          i += length - 1;
+        } else {
+          out += "\xEF\xBF\xBD";  // U+FFFD: error messages quote what came from outside, whatever that was
         }
     }
   }
@@ -450,6 +481,12 @@ Writer& Writer::value(std::string_view text) {
 }
 
 Writer& Writer::integer_value(std::int64_t number) {
+  separate();
+  fmt::format_to(std::back_inserter(out_), "{}", number);
+  return *this;
+}
+
+Writer& Writer::unsigned_value(std::uint64_t number) {
   separate();
   fmt::format_to(std::back_inserter(out_), "{}", number);
   return *this;

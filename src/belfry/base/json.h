@@ -54,8 +54,16 @@ class Writer {
   Writer& key(std::string_view name);
   Writer& value(std::string_view text);
   Writer& value(const char* text) { return value(std::string_view(text)); }
-  Writer& value(std::integral auto number) { return integer_value(static_cast<std::int64_t>(number)); }
   Writer& value(std::same_as<bool> auto flag) { return raw(flag ? "true" : "false"); }
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  Writer& value(T number) {
+    if constexpr (std::unsigned_integral<T>) {
+      return unsigned_value(number);
+    } else {
+      return integer_value(number);
+    }
+  }
   Writer& value(double number);
   Writer& raw(std::string_view checked_json);
   Writer& null() { return raw("null"); }
@@ -70,6 +78,7 @@ class Writer {
  private:
   Writer& open(char first, char last);
   Writer& integer_value(std::int64_t number);
+  Writer& unsigned_value(std::uint64_t number);
   void separate();
 
   std::string out_;
@@ -77,6 +86,7 @@ class Writer {
   bool first_ = true;
 };
 
+// What is not UTF-8 in `text` is written as U+FFFD.
 void append_quoted(std::string& out, std::string_view text);
 std::string quoted(std::string_view text);
 

@@ -1,8 +1,7 @@
 #include "belfry/base/time.h"
 
+#include <algorithm>
 #include <array>
-#include <charconv>
-#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -77,6 +76,60 @@ std::unexpected<Error> bad_iso(std::string_view text) {
                           text));
 }
 
+struct Decimal {
+  std::int64_t whole = 0;       // saturates: no duration is that long
+  std::int64_t billionths = 0;  // nine digits behind the point…
+  bool more = false;            // …and whether something follows them
+  std::size_t size = 0;
+};
+
+// Takes `12` or `12.5` from the front.
+std::optional<Decimal> take_decimal(std::string_view& rest) {
+  static constexpr std::int64_t kEnough = 1'000'000'000'000'000'000;
+  Decimal number;
+  std::int64_t place = 0;  // 0: before the point
+  bool digits = false;
+  for (; number.size < rest.size(); ++number.size) {
+    const char c = rest[number.size];
+    if (c == '.' && place == 0 && digits) {
+      place = 100'000'000;
+      digits = false;
+      continue;
+    }
+    if (c < '0' || c > '9') break;
+    digits = true;
+    const int digit = c - '0';
+    if (place == 0) {
+      number.whole = std::min(number.whole, kEnough / 10 - 1) * 10 + digit;
+    } else if (place > 0) {
+      number.billionths += digit * place;
+      place = place == 1 ? -1 : place / 10;
+    } else {
+      number.more = number.more || digit != 0;
+    }
+  }
+  if (!digits) return std::nullopt;
+  rest.remove_prefix(number.size);
+  return number;
+}
+
+// Takes a unit from the front; its length in milliseconds.
+std::optional<std::int64_t> take_unit(std::string_view& rest) {
+  struct Unit {
+    std::string_view name;
+    std::int64_t millis;
+  };
+  // `ms` stands before `m`: the longer name must be tried first.
+  static constexpr std::array kUnits{Unit{"ms", 1}, Unit{"s", 1000}, Unit{"m", 60'000}, Unit{"h", 3'600'000},
+                                     Unit{"d", 86'400'000}};
+  for (const Unit& unit : kUnits) {
+    if (!rest.starts_with(unit.name)) continue;
+    rest.remove_prefix(unit.name.size());
+    return unit.millis;
+  }
+  return std::nullopt;
+}
+
 std::optional<minutes> parse_offset(Scanner& scan) {
   if (scan.skip('Z') || scan.skip('z')) return minutes{0};
   const int sign = scan.peek() == '-' ? -1 : 1;
@@ -145,6 +198,7 @@ Result<WallTime> parse_iso(std::string_view text) {
   if (*h > 23 || *mi > 59 || s > 59)
     return fail(Errc::invalid_time, fmt::format("\"{}\" names a time of day that does not exist", text));
   const WallTime time = sys_days{civil} + hours{*h} + minutes{*mi} + seconds{s} + Millis{ms} - *offset;
+  if (time < kEarliestTime) return fail(Errc::invalid_time, fmt::format("\"{}\" is earlier than the year 1", text));
   if (time > kLatestTime) return fail(Errc::invalid_time, fmt::format("\"{}\" is later than the year 9999", text));
   return time;
 }
@@ -154,38 +208,27 @@ Result<Millis> parse_duration(std::string_view text) {
     return fail(Errc::invalid_argument,
                 fmt::format("\"{}\" is not a duration; write it like 90s, 1500ms, 5m, 2h, 1d or 1h30m", text));
   };
-  struct Unit {
-    std::string_view name;
-    std::int64_t millis;
-  };
-  // `ms` stands before `m`: the longer name must be tried first.
-  static constexpr std::array kUnits{Unit{"ms", 1}, Unit{"s", 1000}, Unit{"m", 60'000}, Unit{"h", 3'600'000},
-                                     Unit{"d", 86'400'000}};
+  const auto too_long = [text] { return fail(Errc::invalid_argument, fmt::format("\"{}\" is too long a time", text)); };
+  // Milliseconds and billionths of one: sums are exact, and what is left over rounds up.
+  static constexpr std::int64_t kBillion = 1'000'000'000;
+  static constexpr std::int64_t kMost = 9'000'000'000'000'000;
   if (text.empty()) return bad();
-  double total = 0;
+  std::int64_t total = 0;
+  std::int64_t billionths = 0;
   std::string_view rest = text;
   while (!rest.empty()) {
-    double number = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
-    if (error != std::errc{} || number < 0) return bad();
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-    if (rest.empty() && total == 0) {
-      total = number * 1000;
-      break;
-    }
-    bool known = false;
-    for (const Unit& unit : kUnits) {
-      if (!rest.starts_with(unit.name)) continue;
-      total += number * static_cast<double>(unit.millis);
-      rest.remove_prefix(unit.name.size());
-      known = true;
-      break;
-    }
-    if (!known) return bad();
+    const auto number = take_decimal(rest);
+    if (!number) return bad();
+    const bool alone = number->size == text.size();
+    const auto unit = alone ? std::optional<std::int64_t>(1000) : take_unit(rest);
+    if (!unit) return bad();
+    if (number->whole > kMost / *unit) return too_long();
+    billionths += number->billionths * *unit;
+    total += number->whole * *unit + billionths / kBillion;
+    billionths = billionths % kBillion + (number->more ? 1 : 0);
+    if (total > kMost) return too_long();
   }
-  if (total > 9e15) return fail(Errc::invalid_argument, fmt::format("\"{}\" is too long a time", text));
-  const auto whole = static_cast<std::int64_t>(total);
-  return Millis{whole + (static_cast<double>(whole) < total ? 1 : 0)};
+  return Millis{total + (billionths > 0 ? 1 : 0)};
 }
 
 }  // namespace belfry

@@ -30,6 +30,9 @@ struct Now {
 // 9999-12-31T23:59:59.999Z: the last instant that ISO 8601 writes with four digits, so the latest there is (D5).
 inline constexpr WallTime kLatestTime{Millis{253'402'300'799'999}};
 
+// 0001-01-01T00:00:00Z: the first, for the same reason.
+inline constexpr WallTime kEarliestTime{Millis{-62'135'596'800'000}};
+
 inline WallTime round_down(WallInstant instant) { return std::chrono::floor<Millis>(instant); }
 inline WallTime round_up(WallInstant instant) { return std::chrono::ceil<Millis>(instant); }
 

@@ -39,7 +39,8 @@ class Insert final : public Work {
     int rows = 1;
     std::size_t bytes = 0;
   };
-  Insert(std::int64_t id, std::function<void(Result<>)> done, Size size) : id_(id), done_(std::move(done)), size_(size) {}
+  Insert(std::int64_t id, std::function<void(Result<>)> done, Size size)
+      : id_(id), done_(std::move(done)), size_(size) {}
 
   void apply(Connection& connection) override { insert(connection, id_); }
   void done(Result<> outcome) override {
@@ -77,9 +78,8 @@ class StoreTest : public ::testing::Test {
   }
 
   std::int64_t rows() {
-    const auto count = store_->wait((*store_)->read<std::int64_t>([](Connection& c) -> Result<std::int64_t> {
-      return count_rows(c);
-    }));
+    const auto count = store_->wait(
+        (*store_)->read<std::int64_t>([](Connection& c) -> Result<std::int64_t> { return count_rows(c); }));
     return count.value_or(-1);
   }
 
@@ -265,24 +265,26 @@ TEST_F(StoreTest, IoErrorAtCommitBreaksTheStoreForGood) {
   EXPECT_GE(rows_after_reboot(), 1);
 }
 
+// G2
 TEST_F(StoreTest, BrokenStoreDoesNotWriteToTheDiskAnyMore) {
+  std::optional<std::int64_t> changes_when_broken;
   SimulatedStore::Options options;
   options.store.checkpoint_pages = 1;
+  options.store.on_broken = [&](const std::string&) { changes_when_broken = disk_.counters().changes(); };
   open(std::move(options));
+  disk_.fail_at(Operation::sync, 2, DiskError::io, Lasting::once);
   ASSERT_TRUE(put(Lane::send, 1));
-  submit(Lane::send, 2);
-  submit(Lane::send, 3, {.rows = kGroupRowsMax});
-  (*store_)->read_later([](Connection&) {}, [](Result<>) {});
-  disk_.fail_at(Operation::sync, 1, DiskError::io, Lasting::once);
-  store_->context().restart();
-  while (!disk_.failed()) ASSERT_EQ(store_->context().poll_one(), 1u);
-  ASSERT_TRUE((*store_)->broken());
-  const auto before = disk_.counters().changes();
+  ASSERT_TRUE(disk_.failed()) << "the checkpoint failed, so the log still holds the row";
 
+  disk_.fail_at(Operation::sync, 1, DiskError::io, Lasting::once);
+  submit(Lane::send, 2);
+  (*store_)->read_later([](Connection&) {}, [](Result<>) {});
   store_->settle();
+  ASSERT_TRUE(changes_when_broken);
+  EXPECT_EQ(disk_.counters().changes(), *changes_when_broken) << "no checkpoint";
   store_.reset();
 
-  EXPECT_EQ(disk_.counters().changes(), before);
+  EXPECT_EQ(disk_.counters().changes(), *changes_when_broken) << "none on closing either";
 }
 
 // G2
@@ -576,7 +578,6 @@ TEST(StoreThread, CommitsAndAnswersOnTheKernelsThread) {
     const auto guard = asio::make_work_guard(kernel);
     while (answered < 500) kernel.run_one();
     EXPECT_EQ(store.statistics().rows, 500 * 16);
-    EXPECT_LT(store.statistics().groups, 500);
 
     for (std::int64_t id = 501; id <= 600; ++id)
       store.submit(Lane::send, std::make_unique<Insert>(id, nullptr, Insert::Size{}));
