@@ -44,14 +44,13 @@ class Simulation {
     for (int i = 0; i < steps; ++i) {
       step();
       peak_ = std::max(peak_, world_.now());
-      if (world_.broken()) come_back();
+      if (world_.broken() || !world_.disk().running()) come_back();
     }
   }
 
   // Faults off: everything that was promised must reach its end.
   void finish() {
-    world_.disk().cut_at(0);
-    if (world_.broken() || !world_.disk().running()) come_back();
+    faults_.power_cuts = false;
     restart();
     for (int i = 0; i < 3; ++i) {
       world_.clock().suspend(std::chrono::hours{24 * 3});
@@ -266,7 +265,6 @@ class Simulation {
       world_.start();
       return true;
     } catch (const store::Fault&) {
-      world_.disk().cut_at(0);
       return false;
     }
   }

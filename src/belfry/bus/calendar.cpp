@@ -67,7 +67,8 @@ Window& Calendar::lane_of(const Entry& entry) {
 
 void Calendar::enter(const CalendarRow& row) {
   const Entry entry = entry_of(row);
-  gone_.erase({entry.sequence, entry.key});
+  // Removed and put back to the same place: it still lies in its lane.
+  if (gone_.erase({entry.sequence, entry.key, entry.bucket}) > 0) return;
   lane_of(entry).add(entry);
 }
 
@@ -98,7 +99,7 @@ void Calendar::remove(const CalendarRow& row) {
   }
   if (!was_read(Bucket::from_key(row.bucket), row.sequence)) return;
   const Entry entry = entry_of(row);
-  gone_.emplace(entry.sequence, entry.key);
+  gone_.emplace(entry.sequence, entry.key, entry.bucket);
 }
 
 std::int64_t Calendar::barrier_ms() const {
@@ -130,7 +131,7 @@ void Calendar::take_due(const Now& now, int limit, std::vector<Entry>& due) {
     wake_.ring();
   }
   if (gone_.empty()) return;
-  std::erase_if(due, [&](const Entry& entry) { return gone_.erase({entry.sequence, entry.key}) > 0; });
+  std::erase_if(due, [&](const Entry& entry) { return gone_.erase({entry.sequence, entry.key, entry.bucket}) > 0; });
 }
 
 void Calendar::hand_over_to_sweep(Forced forced) {
@@ -139,7 +140,7 @@ void Calendar::hand_over_to_sweep(Forced forced) {
   elapsed_.drop_if(swept);
   wall_.drop_if(swept);
   recovered_.drop_if(swept);
-  std::erase_if(gone_, [&](const auto& gone) { return gone.first <= forced.up_to; });
+  std::erase_if(gone_, [&](const auto& gone) { return std::get<0>(gone) <= forced.up_to; });
 }
 
 void Calendar::stop() {
@@ -281,7 +282,7 @@ void Calendar::evict(const Now& now) {
   const std::int64_t keep_before = timeline_.axis_ms(now) + kShortLeadMs;
   const auto far = [&](const Entry& entry) {
     if (Bucket::from_key(entry.bucket).start_ms < keep_before) return false;
-    gone_.erase({entry.sequence, entry.key});
+    gone_.erase({entry.sequence, entry.key, entry.bucket});
     return true;
   };
   elapsed_.drop_if(far);

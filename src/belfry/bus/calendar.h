@@ -100,7 +100,8 @@ class Calendar {
   Window elapsed_;
   Window wall_;
   Window recovered_;
-  std::set<std::pair<std::int64_t, std::int64_t>> gone_;  // (sequence, key) of removed entries that are still in a lane
+  // (sequence, key, bucket) of entries that were removed and still lie in a lane.
+  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> gone_;
 
   std::int64_t from_[kLevels] = {};
   std::optional<Bucket> partial_;
