@@ -54,7 +54,11 @@ class Writer {
   Writer& key(std::string_view name);
   Writer& value(std::string_view text);
   Writer& value(const char* text) { return value(std::string_view(text)); }
-  Writer& value(std::integral auto number) { return integer_value(static_cast<std::int64_t>(number)); }
+  Writer& value(std::integral auto number)
+    requires(!std::same_as<decltype(number), bool>)
+  {
+    return integer_value(static_cast<std::int64_t>(number));
+  }
   Writer& value(std::same_as<bool> auto flag) { return raw(flag ? "true" : "false"); }
   Writer& value(double number);
   Writer& raw(std::string_view checked_json);
