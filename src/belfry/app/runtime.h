@@ -1,0 +1,38 @@
+// The parts of a running server, built in order and ended in the opposite one.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "belfry/app/config.h"
+
+namespace belfry::app {
+
+class Runtime {
+ public:
+  struct Options {
+    Config config;
+    std::string data;   // the directory; it is there
+    std::string token;  // empty: none
+    std::function<void()> flush_log;
+    std::function<void(const std::string& url)> ready;  // the server answers from here on
+  };
+  explicit Runtime(Options options);
+  ~Runtime();
+
+  // Opens the data and the port. Refuses what cannot be served, with everything as it was.
+  Result<> open();
+  // Serves until a signal ends it.
+  void run();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// Creates the directory for nobody but us, or refuses one that cannot be used.
+Result<> prepare_data_directory(const std::string& path);
+std::string database_path(const std::string& data);
+
+}  // namespace belfry::app
