@@ -40,16 +40,7 @@ Error error_of(const store::Fault& fault, const std::string& data) {
   return {Errc::storage_failed, fmt::format("cannot open the data in {}: {}", data, fault.what())};
 }
 
-// Each connection is a descriptor; the usual limit of 1,024 is for programs that use select().
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-}  // namespace
-
+// Creates the directory for nobody but us, or refuses one that cannot be used.
 Result<> prepare_data_directory(const std::string& path) {
   std::error_code ec;
   const std::filesystem::path directory(path);
@@ -60,6 +51,16 @@ Result<> prepare_data_directory(const std::string& path) {
   if (ec) return fail(Errc::storage_failed, fmt::format("cannot use the data directory {}: {}", path, ec.message()));
   return {};
 }
+
+// Each connection is a descriptor; the usual limit of 1,024 is for programs that use select().
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
 
 std::string database_path(const std::string& data) { return data + "/belfry.db"; }
 
@@ -115,6 +116,8 @@ Result<> Runtime::Parts::open_store() {
 
 Result<> Runtime::Parts::open() {
   BELFRY_TRY(const net::HostPort listen, net::parse_host_port(options.config.listen));
+  BELFRY_CHECK(server::HttpServer::check_address(listen.host, !options.token.empty()));
+  BELFRY_CHECK(prepare_data_directory(options.data));
   BELFRY_CHECK(open_store());
   server.emplace(context, clock, *bus, *store,
                  server::ServerOptions{.listen_host = listen.host,

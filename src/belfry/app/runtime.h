@@ -13,7 +13,7 @@ class Runtime {
  public:
   struct Options {
     Config config;
-    std::string data;   // the directory; it is there
+    std::string data;   // the directory; created if need be
     std::string token;  // empty: none
     std::function<void()> flush_log;
     std::function<void(const std::string& url)> ready;  // the server answers from here on
@@ -31,8 +31,6 @@ class Runtime {
   std::unique_ptr<Parts> parts_;
 };
 
-// Creates the directory for nobody but us, or refuses one that cannot be used.
-Result<> prepare_data_directory(const std::string& path);
 std::string database_path(const std::string& data);
 
 }  // namespace belfry::app

@@ -65,10 +65,6 @@ class HttpServer::Impl {
 
   Result<> listen() {
     BELFRY_TRY(const tcp::endpoint endpoint, resolve(options_.listen_host, options_.port));
-    if (!endpoint.address().is_loopback() && options_.token.empty())
-      return fail(
-          Errc::unauthorized,
-          fmt::format("{} can be reached from other machines: --token-file is needed for that", options_.listen_host));
     error_code ec;
     acceptor_.open(endpoint.protocol(), ec);
     if (!ec) acceptor_.set_option(tcp::acceptor::reuse_address(true), ec);
@@ -204,6 +200,13 @@ HttpServer::HttpServer(asio::io_context& context, Clock& clock, bus::MessageBus&
                        ServerOptions options)
     : impl_(std::make_unique<Impl>(context, clock, bus, store, std::move(options))) {}
 HttpServer::~HttpServer() = default;
+
+Result<> HttpServer::check_address(const std::string& host, bool has_token) {
+  BELFRY_TRY(const tcp::endpoint endpoint, resolve(host, 0));
+  if (endpoint.address().is_loopback() || has_token) return {};
+  return fail(Errc::unauthorized,
+              fmt::format("{} can be reached from other machines: --token-file is needed for that", host));
+}
 
 Result<> HttpServer::listen() { return impl_->listen(); }
 int HttpServer::port() const { return impl_->port(); }

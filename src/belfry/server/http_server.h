@@ -31,8 +31,9 @@ class HttpServer {
   HttpServer(asio::io_context& context, Clock& clock, bus::MessageBus& bus, store::Store& store, ServerOptions options);
   ~HttpServer();
 
-  // Opens the port; nobody is answered before start(). Refuses when it is taken, or when others than this machine could
-  // reach it without a token.
+  // Refuses an address that cannot be listened on, or that others than this machine can reach without a token.
+  static Result<> check_address(const std::string& host, bool has_token);
+  // Opens the port; nobody is answered before start(). Refuses when it is taken.
   Result<> listen();
   int port() const;  // the real one, also when 0 was asked for
   void start();

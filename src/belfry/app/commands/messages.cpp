@@ -48,8 +48,14 @@ void list(ListFlags& flags) {
   for (const auto& [name, value] : {std::pair("to", flags.to), std::pair("from", flags.from),
                                     std::pair("state", flags.state), std::pair("after", flags.after)})
     if (!value.empty()) query += fmt::format("&{}={}", name, net::percent_encoded(value));
-  const std::string answer = flags.client.get("/v1/messages" + query);
+  std::string answer = flags.client.get("/v1/messages" + query);
   if (flags.client.json()) return print_json(answer);
+  // A page examines a bounded number of messages; where none of them fits, the next page may have some.
+  for (Answer page(answer); page.list("messages").empty() && page.has("next"); page = Answer(answer)) {
+    const std::size_t after = query.find("&after=");
+    query = query.substr(0, after) + "&after=" + net::percent_encoded(page.text("next"));
+    answer = flags.client.get("/v1/messages" + query);
+  }
   print_list(Answer(answer), round_down(read_real_clocks().wall));
 }
 

@@ -1,3 +1,4 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -92,7 +93,7 @@ void serve(const Flags& flags) {
     if (!read) refuse(read.error().detail);
     token = std::move(*read);
   }
-  if (const auto prepared = prepare_data_directory(data); !prepared) refuse(prepared.error().detail);
+  ::umask(077);  // what is in the messages is nobody else's business
 
   log::Writer log(log_options(*config));
   Runtime runtime({.config = *config,
