@@ -35,11 +35,27 @@ struct BusOptions {
   int attempts_max = kAttemptsMax;
 };
 
+// Lets whoever waits for messages leave before they come: nothing is handed out after that.
+class Departure {
+ public:
+  void leave() {
+    left_ = true;
+    if (wake_) wake_->ring();
+  }
+  bool left() const { return left_; }
+
+ private:
+  friend class MessageBus;
+  Wake* wake_ = nullptr;  // set while the receiver sleeps
+  bool left_ = false;
+};
+
 struct ReceiveRequest {
   std::string recipient;
   int max = 1;
   Millis wait{0};
   Millis lease = kLeaseDefault;
+  std::shared_ptr<Departure> departure;  // none: the receiver stays to the end
 };
 
 struct AckOutcome {
@@ -81,6 +97,8 @@ class MessageBus final : public DueSource {
 
   // Starts the loop that reads the calendar ahead; after store.start().
   void start();
+  // False if the life before this one ended without note_clean_stop().
+  bool started_clean() const { return start_.clean_stop; }
   // Ends the loops; what is on the disk stays as it is. Await it before destroying the bus.
   Task<void> stop();
 
@@ -202,7 +220,7 @@ class MessageBus final : public DueSource {
   void take_ready(Recipient& recipient, int max, std::vector<Taken>& taken);
   Task<Result<>> load_bodies(std::vector<Taken>& taken);
   Task<Result<>> count_attempts_first(const Recipient& recipient, std::vector<Taken>& taken);
-  Task<void> await_mailbox(Recipient& recipient, BootTime deadline);
+  Task<void> await_mailbox(Recipient& recipient, BootTime deadline, std::shared_ptr<Departure> departure);
   Task<Result<AckOutcome>> ack(Recipient& recipient, std::vector<Lease> leases, AckOutcome outcome, std::string by);
   std::vector<Lease> find_leases(Recipient& recipient, const std::vector<std::string>& names,
                                  AckOutcome& outcome) const;

@@ -33,9 +33,13 @@ Task<Result<std::vector<Delivery>>> MessageBus::receive(ReceiveRequest request) 
   while (true) {
     Recipient& recipient = recipients_[number];
     if (recipient.removed()) co_return unknown(request.recipient);
+    if (request.departure && request.departure->left()) {
+      if (recipient.mailbox.size() > 0) recipient.mailbox.wake_one();  // the news was for somebody who stays
+      co_return std::vector<Delivery>{};
+    }
     if (!refusing_) take_ready(recipient, request.max, taken);
     if (!taken.empty() || refusing_ || clock_.now().boot >= deadline) break;
-    co_await await_mailbox(recipient, deadline);
+    co_await await_mailbox(recipient, deadline, request.departure);
   }
 
   const auto loaded = co_await load_bodies(taken);
@@ -152,16 +156,21 @@ Task<Result<>> MessageBus::count_attempts_first(const Recipient& recipient, std:
   co_return Result<>{};
 }
 
-Task<void> MessageBus::await_mailbox(Recipient& recipient, BootTime deadline) {
+Task<void> MessageBus::await_mailbox(Recipient& recipient, BootTime deadline, std::shared_ptr<Departure> departure) {
   Wake wake;
+  if (departure) departure->wake_ = &wake;
   Mailbox& mailbox = recipient.mailbox;
   mailbox.waiters.push_back(&wake);
   // Woken by a message it is out of the list already; by the deadline, or ended with its connection, it is not.
   struct Leave {
     Mailbox& mailbox;
     Wake& wake;
-    ~Leave() { std::erase(mailbox.waiters, &wake); }
-  } leave{mailbox, wake};
+    Departure* departure;
+    ~Leave() {
+      std::erase(mailbox.waiters, &wake);
+      if (departure) departure->wake_ = nullptr;
+    }
+  } leave{mailbox, wake, departure.get()};
   co_await clock_.sleep_until(deadline, wake);
 }
 
@@ -175,7 +184,7 @@ Task<bool> MessageBus::wait_for_message(std::string recipient, Millis wait) {
       co_return true;
     }
     if (refusing_ || clock_.now().boot >= deadline) co_return false;
-    co_await await_mailbox(*found, deadline);
+    co_await await_mailbox(*found, deadline, nullptr);
   }
 }
 

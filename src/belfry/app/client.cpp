@@ -1,0 +1,171 @@
+#include "belfry/app/client.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "belfry/app/commands/commands.h"
+#include "belfry/app/config.h"
+#include "belfry/base/utf8.h"
+#include "belfry/net/http_client.h"
+
+namespace belfry::app {
+
+void Client::add_options(CLI::App& command) {
+  command.add_option("--server", server_, "Where the server is")
+      ->envname("BELFRY_URL")
+      ->capture_default_str()
+      ->type_name("URL");
+  command.add_option("--token-file", token_file_, "File with the server's token; BELFRY_TOKEN holds the token itself")
+      ->type_name("FILE");
+  command.add_flag("--json", json_, "Print the server's answer as JSON");
+}
+
+std::string Client::token() const {
+  if (!token_file_.empty()) {
+    const auto token = read_token_file(token_file_);
+    if (!token) refuse(token.error().detail);
+    return *token;
+  }
+  const char* const token = std::getenv("BELFRY_TOKEN");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  return token ? token : "";
+}
+
+std::string Client::get(const std::string& target) { return call("GET", target, "", Millis{0}); }
+std::string Client::post(const std::string& target, const std::string& body, Millis wait) {
+  return call("POST", target, body, wait);
+}
+std::string Client::patch(const std::string& target, const std::string& body) {
+  return call("PATCH", target, body, Millis{0});
+}
+std::string Client::remove(const std::string& target) { return call("DELETE", target, "", Millis{0}); }
+
+std::string Client::call(std::string method, const std::string& target, std::string body, Millis wait) {
+  const auto server = net::parse_url(server_);
+  if (!server) refuse("--server: " + server.error().detail, kExitUsage);
+  net::ClientRequest request;
+  request.method = std::move(method);
+  request.target = target;
+  request.body = std::move(body);
+  request.token = token();
+  request.silence_max += wait;
+  const auto response = net::call(*server, request);
+  if (!response && response.error().code == Errc::unavailable)
+    refuse(fmt::format("{}\nStart one with `belfry serve`, or name another with --server or BELFRY_URL.",
+                       response.error().detail),
+           kExitNoServer);
+  if (!response) refuse(response.error().detail, kExitNoServer);
+  if (response->status >= 200 && response->status < 300) return response->body;
+
+  const auto parsed = json::parse(response->body);
+  if (!parsed || parsed->kind != json::Kind::object || !json::find(*parsed, "error"))
+    refuse(fmt::format("what answers at {} is not a Belfry (HTTP {})", server_, response->status), kExitNoServer);
+  if (json_) {
+    print_json(response->body);
+    throw CLI::RuntimeError(kExitRefused);
+  }
+  const Answer answer(response->body);
+  refuse(fmt::format("{} ({})", printable(answer.text("message")), printable(answer.text("error"))));
+}
+
+Answer::Answer(std::string body) : body_(std::make_shared<const std::string>(std::move(body))) {
+  const auto parsed = json::parse(*body_);
+  if (!parsed || parsed->kind != json::Kind::object) refuse("the server's answer is not a JSON object", kExitNoServer);
+  value_ = *parsed;
+}
+
+std::optional<json::Value> Answer::find(std::string_view name) const {
+  const auto found = json::find(value_, name);
+  if (found && found->kind == json::Kind::null) return std::nullopt;
+  return found;
+}
+
+bool Answer::has(std::string_view name) const { return find(name).has_value(); }
+std::string Answer::text(std::string_view name) const {
+  const auto found = find(name);
+  return found && found->kind == json::Kind::string ? json::text(*found) : "";
+}
+std::int64_t Answer::number(std::string_view name) const {
+  const auto found = find(name);
+  return found ? json::integer(*found).value_or(0) : 0;
+}
+bool Answer::flag(std::string_view name) const {
+  const auto found = find(name);
+  return found && json::boolean(*found);
+}
+std::string Answer::raw(std::string_view name) const {
+  const auto found = find(name);
+  return found ? std::string(found->raw) : "";
+}
+std::vector<Answer> Answer::list(std::string_view name) const {
+  std::vector<Answer> out;
+  const auto found = find(name);
+  if (!found || found->kind != json::Kind::array) return out;
+  for (const json::Value element : json::elements(*found)) {
+    Answer one(element);
+    one.body_ = body_;  // the text must outlive its parts
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+std::vector<std::string> Answer::texts(std::string_view name) const {
+  std::vector<std::string> out;
+  const auto found = find(name);
+  if (!found || found->kind != json::Kind::array) return out;
+  for (const json::Value element : json::elements(*found))
+    if (element.kind == json::Kind::string) out.push_back(json::text(element));
+  return out;
+}
+
+void print_json(const std::string& body) {
+  std::fwrite(body.data(), 1, body.size(), stdout);
+  if (!body.ends_with('\n')) std::fputc('\n', stdout);
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+  return out;
+}
+
+std::string readable(Millis duration) {
+  const std::int64_t ms = std::abs(duration.count());
+  const std::int64_t seconds = ms / 1000;
+  if (ms < 1'000) return fmt::format("{} ms", ms);
+  if (ms < 60'000)
+    return ms % 1000 == 0 ? fmt::format("{} s", seconds) : fmt::format("{:.1f} s", static_cast<double>(ms / 100) / 10);
+  if (seconds < 3'600)
+    return seconds % 60 == 0 ? fmt::format("{} min", seconds / 60)
+                             : fmt::format("{} min {} s", seconds / 60, seconds % 60);
+  if (seconds < 86'400) return fmt::format("{} h {} min", seconds / 3'600, seconds % 3'600 / 60);
+  return fmt::format("{} d {} h", seconds / 86'400, seconds % 86'400 / 3'600);
+}
+
+std::string readable_time(const std::string& iso, WallTime now) {
+  const auto time = parse_iso(iso);
+  if (!time) return iso;
+  std::string date = iso;
+  if (date.size() > 10) date[10] = ' ';
+  const Millis away = *time - now;
+  if (std::abs(away.count()) < 1) return fmt::format("{} (now)", date);
+  return away > Millis{0} ? fmt::format("{} (in {})", date, readable(away))
+                          : fmt::format("{} ({} ago)", date, readable(away));
+}
+
+Millis duration_argument(const std::string& flag, const std::string& text) {
+  const auto duration = parse_duration(text);
+  if (!duration) refuse(fmt::format("{}: {}", flag, duration.error().detail), kExitUsage);
+  return *duration;
+}
+
+void check_instant_argument(const std::string& flag, const std::string& text) {
+  if (text.empty()) return;
+  if (const auto time = parse_iso(text); !time) refuse(fmt::format("{}: {}", flag, time.error().detail), kExitUsage);
+}
+
+}  // namespace belfry::app

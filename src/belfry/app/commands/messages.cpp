@@ -1,0 +1,158 @@
+#include <cstdio>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "belfry/app/client.h"
+#include "belfry/app/commands/commands.h"
+#include "belfry/clock/real_clock.h"
+#include "belfry/net/url.h"
+
+namespace belfry::app {
+namespace {
+
+struct ListFlags {
+  Client client;
+  std::string to;
+  std::string from;
+  std::string state;
+  int limit = 100;
+  std::string after;
+};
+
+struct IdFlags {
+  Client client;
+  std::string id;
+  std::string delay;
+  std::string at;
+};
+
+std::string path_of(const std::string& id) { return "/v1/messages/" + net::percent_encoded(id); }
+
+void print_list(const Answer& page, WallTime now) {
+  const auto messages = page.list("messages");
+  for (const Answer& one : messages) {
+    std::string line = fmt::format("{}  {:<9}  {} -> {}  {}", one.text("messageId"), one.text("state"),
+                                   one.text("from"), one.text("to"), readable_time(one.text("deliverAt"), now));
+    if (one.flag("forced")) line += "  forced";
+    if (one.has("reason")) line += fmt::format("  {}", printable(one.text("reason")));
+    std::printf("%s\n", line.c_str());
+  }
+  if (page.has("next")) std::fprintf(stderr, "more: --after %s\n", page.text("next").c_str());
+  if (messages.empty() && !page.has("next")) std::fprintf(stderr, "no messages\n");
+}
+
+void list(ListFlags& flags) {
+  std::string query = fmt::format("?limit={}", flags.limit);
+  for (const auto& [name, value] : {std::pair("to", flags.to), std::pair("from", flags.from),
+                                    std::pair("state", flags.state), std::pair("after", flags.after)})
+    if (!value.empty()) query += fmt::format("&{}={}", name, net::percent_encoded(value));
+  std::string answer = flags.client.get("/v1/messages" + query);
+  if (flags.client.json()) return print_json(answer);
+  // A page examines a bounded number of messages; where none of them fits, the next page may have some.
+  for (Answer page(answer); page.list("messages").empty() && page.has("next"); page = Answer(answer)) {
+    const std::size_t after = query.find("&after=");
+    query = query.substr(0, after) + "&after=" + net::percent_encoded(page.text("next"));
+    answer = flags.client.get("/v1/messages" + query);
+  }
+  print_list(Answer(answer), round_down(read_real_clocks().wall));
+}
+
+void show(IdFlags& flags) {
+  const std::string answer = flags.client.get(path_of(flags.id));
+  if (flags.client.json()) return print_json(answer);
+  const Answer info(answer);
+  const WallTime now = round_down(read_real_clocks().wall);
+  std::printf("%s  %s\n  from %s to %s\n", info.text("messageId").c_str(), info.text("state").c_str(),
+              info.text("from").c_str(), info.text("to").c_str());
+  for (const auto& [label, name] :
+       {std::pair("sent", "createdAt"), std::pair("due", "deliverAt"), std::pair("delivered", "deliveredAt"),
+        std::pair("expires", "expiresAt"), std::pair("ended", "endedAt")})
+    if (info.has(name)) std::printf("  %s %s\n", label, readable_time(info.text(name), now).c_str());
+  if (info.has("taskId")) std::printf("  task %s\n", printable(info.text("taskId")).c_str());
+  if (info.has("payload")) std::printf("  %s\n", info.raw("payload").c_str());
+}
+
+void print_done(const IdFlags& flags, const std::string& answer, const char* what) {
+  if (flags.client.json()) return print_json(answer);
+  std::printf("%s %s\n", Answer(answer).text("messageId").c_str(), what);
+}
+
+void move(IdFlags& flags) {
+  if (flags.delay.empty() == flags.at.empty()) refuse("one of --delay and --at is needed", kExitUsage);
+  check_instant_argument("--at", flags.at);
+  json::Writer writer;
+  writer.object();
+  if (flags.at.empty()) {
+    writer.field("delayMs", duration_argument("--delay", flags.delay).count());
+  } else {
+    writer.field("deliverAt", flags.at);
+  }
+  const std::string answer = flags.client.patch(path_of(flags.id), writer.end().take());
+  if (flags.client.json()) return print_json(answer);
+  const Answer info(answer);
+  std::printf("%s  delivery at %s\n", info.text("messageId").c_str(),
+              readable_time(info.text("deliverAt"), round_down(read_real_clocks().wall)).c_str());
+}
+
+void add_list(CLI::App& parent, const std::string& name, const std::string& description,
+              const std::string& fixed_state) {
+  CLI::App* const command = add_command(parent, name, description);
+  auto flags = std::make_shared<ListFlags>();
+  command->add_option("--to", flags->to, "Of this recipient only")->type_name("ID");
+  command->add_option("--from", flags->from, "Of this sender only")->type_name("ID");
+  if (fixed_state.empty()) {
+    command
+        ->add_option("--state", flags->state,
+                     "delayed, pending, leased, acked, cancelled, expired or dead [all that are alive]")
+        ->type_name("STATE");
+  } else {
+    flags->state = fixed_state;
+  }
+  command->add_option("--limit", flags->limit, "At most this many")->capture_default_str()->type_name("N");
+  command->add_option("--after", flags->after, "Go on where the page before ended")->type_name("CURSOR");
+  flags->client.add_options(*command);
+  command->callback([flags] { list(*flags); });
+}
+
+std::shared_ptr<IdFlags> add_with_id(CLI::App& parent, const std::string& name, const std::string& description,
+                                     void (*run)(IdFlags&)) {
+  CLI::App* const command = add_command(parent, name, description);
+  auto flags = std::make_shared<IdFlags>();
+  command->add_option("id", flags->id, "The message's id")->required();
+  if (name == "move") {
+    command->add_option("--delay", flags->delay, "From now: 5m, 90s")->type_name("DURATION");
+    command->add_option("--at", flags->at, "An instant: 2027-01-01T09:00:00Z")->type_name("ISO");
+  }
+  flags->client.add_options(*command);
+  command->callback([flags, run] { run(*flags); });
+  return flags;
+}
+
+}  // namespace
+
+void add_messages(CLI::App& app) {
+  CLI::App* const command = add_command(app, "messages", "Look at messages and change them");
+  command->require_subcommand(1);
+  add_list(*command, "list", "What waits, and what ended lately (with --state)", "");
+  add_with_id(*command, "show", "One message with its payload", show);
+  add_with_id(*command, "cancel", "It will not be delivered",
+              [](IdFlags& flags) { print_done(flags, flags.client.remove(path_of(flags.id)), "was cancelled"); });
+  add_with_id(*command, "move", "Give it another time", move);
+  add_with_id(*command, "now", "Deliver it now", [](IdFlags& flags) {
+    print_done(flags, flags.client.post(path_of(flags.id) + ":deliver", ""), "was delivered");
+  });
+
+  CLI::App* const dead = add_command(*command, "dead", "Dead letters: messages that nobody could handle");
+  dead->require_subcommand(1);
+  add_list(*dead, "list", "Dead letters with their reasons", "dead");
+  add_with_id(*dead, "retry", "Deliver it once more", [](IdFlags& flags) {
+    print_done(flags, flags.client.post(path_of(flags.id) + ":retry", ""), "is pending again");
+  });
+  add_with_id(*dead, "drop", "Give it up for good", [](IdFlags& flags) {
+    print_done(flags, flags.client.post(path_of(flags.id) + ":drop", ""), "was dropped");
+  });
+}
+
+}  // namespace belfry::app

@@ -1,0 +1,121 @@
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "belfry/app/client.h"
+#include "belfry/app/commands/commands.h"
+#include "belfry/base/utf8.h"
+#include "belfry/clock/real_clock.h"
+
+namespace belfry::app {
+namespace {
+
+struct Flags {
+  Client client;
+  std::vector<std::string> to;
+  std::string from;
+  std::string delay;
+  std::string at;
+  std::string expires;
+  std::string key;
+  std::string task;
+  std::string content;
+};
+
+// A JSON object or list as it stands, anything else as {"text": …}.
+std::string payload_of(const std::string& content) {
+  const auto parsed = json::parse(content);
+  if (parsed && (parsed->kind == json::Kind::object || parsed->kind == json::Kind::array)) return content;
+  if (!is_utf8(content)) refuse("the message is not UTF-8", kExitUsage);
+  json::Writer writer;
+  return writer.object().field("text", content).end().take();
+}
+
+std::string read_stdin() {
+  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+std::string body_of(const Flags& flags) {
+  json::Writer writer;
+  writer.object().key("to");
+  if (flags.to.size() == 1) {
+    writer.value(flags.to.front());
+  } else {
+    writer.array();
+    for (const std::string& one : flags.to) writer.value(one);
+    writer.end();
+  }
+  writer.key("payload").raw(payload_of(flags.content == "-" ? read_stdin() : flags.content));
+  if (!flags.from.empty()) writer.field("from", flags.from);
+  if (!flags.task.empty()) writer.field("taskId", flags.task);
+  if (!flags.key.empty()) writer.field("key", flags.key);
+  if (!flags.delay.empty()) writer.field("delayMs", duration_argument("--delay", flags.delay).count());
+  check_instant_argument("--at", flags.at);
+  check_instant_argument("--expires", flags.expires);
+  if (!flags.at.empty()) writer.field("deliverAt", flags.at);
+  if (!flags.expires.empty()) writer.field("expiresAt", flags.expires);
+  return writer.end().take();
+}
+
+void print_sent(const Answer& sent, WallTime now) {
+  std::string line = sent.text("messageId");
+  if (sent.has("scheduledDeliveryTime"))
+    line += fmt::format("  delivery at {}", readable_time(sent.text("scheduledDeliveryTime"), now));
+  std::printf("%s\n", line.c_str());
+  for (const std::string& warning : sent.texts("warnings"))
+    std::fprintf(stderr, "warning: %s\n", printable(warning).c_str());
+}
+
+void send(Flags& flags) {
+  const std::string answer = flags.client.post("/v1/messages", body_of(flags));
+  const WallTime now = round_down(read_real_clocks().wall);
+  const Answer sent(answer);
+  bool refused = false;
+  if (flags.client.json()) print_json(answer);
+  for (const Answer& one : sent.list("results")) {
+    refused = refused || one.has("error");
+    if (flags.client.json()) continue;
+    if (one.has("error")) {
+      std::fprintf(stderr, "error: %s: %s (%s)\n", printable(one.text("to")).c_str(),
+                   printable(one.text("message")).c_str(), one.text("error").c_str());
+    } else {
+      std::printf("%s: ", one.text("to").c_str());
+      print_sent(one, now);
+    }
+  }
+  if (!sent.has("results") && !flags.client.json()) print_sent(sent, now);
+  if (refused) throw CLI::RuntimeError(kExitRefused);
+}
+
+}  // namespace
+
+void add_send(CLI::App& app) {
+  CLI::App* const command = add_command(app, "send", "Send a message, now or later");
+  auto flags = std::make_shared<Flags>();
+  command->add_option("message", flags->content, "What to send: JSON or text; - reads it from stdin")->required();
+  command->add_option("--to", flags->to, "Recipient; repeatable")->required()->type_name("ID")->allow_extra_args(false);
+  command->add_option("--from", flags->from, "Sender [user]")->type_name("ID");
+  auto* const delay = command->add_option("--delay", flags->delay, "Deliver after this time: 90s, 5m, 1h30m, 1500ms")
+                          ->type_name("DURATION");
+  command->add_option("--at", flags->at, "Deliver at this instant: 2027-01-01T09:00:00+08:00")
+      ->type_name("ISO")
+      ->excludes(delay);
+  command->add_option("--expires", flags->expires, "Do not deliver after this instant")->type_name("ISO");
+  command->add_option("--key", flags->key, "Name of this send: repeating it sends no second message")->type_name("KEY");
+  command->add_option("--task", flags->task, "Task that the message belongs to; the recipient gets it too")
+      ->type_name("ID");
+  flags->client.add_options(*command);
+  command->footer(
+      "A JSON object or list is sent as it is. Everything else, numbers and quoted strings included, is text\n"
+      "and is sent as {\"text\": …}.\n"
+      "Prints the message's id, and for a delayed one its time of delivery.");
+  command->callback([flags] { send(*flags); });
+}
+
+}  // namespace belfry::app

@@ -1,0 +1,241 @@
+#include "belfry/app/config.h"
+
+#include <charconv>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+namespace belfry::app {
+namespace {
+
+std::unexpected<Error> wrong(std::string_view value, std::string_view wanted) {
+  return fail(Errc::invalid_argument, fmt::format("\"{}\" is not {}", value, wanted));
+}
+
+Result<std::int64_t> whole(const std::string& value, std::int64_t least, std::int64_t most) {
+  std::int64_t number = 0;
+  const char* const end = value.data() + value.size();
+  const auto read = std::from_chars(value.data(), end, number);
+  if (read.ec != std::errc{} || read.ptr != end || number < least || number > most)
+    return wrong(value, fmt::format("a number from {} to {}", least, most));
+  return number;
+}
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> out;
+  std::istringstream in(list);
+  for (std::string one; std::getline(in, one, ',');)
+    if (!one.empty()) out.push_back(one);
+  return out;
+}
+
+struct Setting {
+  std::string_view section;
+  std::string_view key;
+  Result<> (*set)(Config&, const std::string&);
+};
+
+constexpr std::int64_t kDayMs = 86'400'000;
+
+const Setting kSettings[] = {
+    {"server", "listen",
+     [](Config& config, const std::string& value) -> Result<> { return config.listen = value, Result<>{}; }},
+    {"server", "data",
+     [](Config& config, const std::string& value) -> Result<> { return config.data = value, Result<>{}; }},
+    {"server", "token_file",
+     [](Config& config, const std::string& value) -> Result<> { return config.token_file = value, Result<>{}; }},
+    {"server", "allow_hosts",
+     [](Config& config, const std::string& value) -> Result<> {
+       return config.allow_hosts = split(value), Result<>{};
+     }},
+    {"server", "on_stop",
+     [](Config& config, const std::string& value) -> Result<> {
+       if (value != "deliver" && value != "keep") return wrong(value, "deliver or keep");
+       config.on_stop = value == "keep" ? OnStop::keep : OnStop::deliver;
+       return {};
+     }},
+    {"server", "stop_deadline_ms",
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(const auto ms, whole(value, 0, 3'600'000));
+       config.stop_deadline = Millis{ms};
+       return {};
+     }},
+    {"limits", "connections",
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(const auto number, whole(value, 1, 100'000));
+       config.connections_max = static_cast<int>(number);
+       return {};
+     }},
+    {"limits", "attempts",
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(const auto number, whole(value, 1, 1'000));
+       config.attempts_max = static_cast<int>(number);
+       return {};
+     }},
+    {"retention", "days",
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(const auto days, whole(value, 1, 3'650));
+       config.retention = Millis{days * kDayMs};
+       return {};
+     }},
+    {"log", "level",
+     [](Config& config, const std::string& value) -> Result<> {
+       for (const auto& [name, level] : {std::pair("debug", log::Level::debug), std::pair("info", log::Level::info),
+                                         std::pair("warn", log::Level::warn), std::pair("error", log::Level::error)}) {
+         if (value != name) continue;
+         config.log_level = level;
+         return {};
+       }
+       return wrong(value, "debug, info, warn or error");
+     }},
+    {"log", "format",
+     [](Config& config, const std::string& value) -> Result<> {
+       for (const auto& [name, form] : {std::pair("auto", LogForm::automatic), std::pair("json", LogForm::json),
+                                        std::pair("terminal", LogForm::terminal)}) {
+         if (value != name) continue;
+         config.log_form = form;
+         return {};
+       }
+       return wrong(value, "auto, json or terminal");
+     }},
+};
+
+std::string known_keys(std::string_view section) {
+  std::string out;
+  for (const Setting& setting : kSettings)
+    if (setting.section == section) out += fmt::format("{}{}", out.empty() ? "" : ", ", setting.key);
+  return out;
+}
+
+std::string known_sections() {
+  std::string out;
+  std::string_view last;
+  for (const Setting& setting : kSettings) {
+    if (setting.section == last) continue;
+    last = setting.section;
+    out += fmt::format("{}[{}]", out.empty() ? "" : ", ", last);
+  }
+  return out;
+}
+
+// A value of the file as text; nothing if it is of a kind that no setting has.
+std::optional<std::string> text_of(const toml::node& node) {
+  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto number = node.value_exact<std::int64_t>()) return fmt::format("{}", *number);
+  if (const auto* list = node.as_array()) {
+    std::string out;
+    for (const toml::node& element : *list) {
+      const auto text = element.value_exact<std::string>();
+      if (!text) return std::nullopt;
+      out += fmt::format("{}{}", out.empty() ? "" : ",", *text);
+    }
+    return out;
+  }
+  return std::nullopt;
+}
+
+std::string environment_name(const Setting& setting) {
+  std::string name = fmt::format("BELFRY_{}_{}", setting.section, setting.key);
+  for (char& c : name)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return name;
+}
+
+Result<> read_section(Config& config, std::string_view section, const toml::table& table, const std::string& path) {
+  for (const auto& [key, node] : table) {
+    const std::string where = fmt::format("{}:{}: [{}] {}", path, node.source().begin.line, section, key.str());
+    const auto value = text_of(node);
+    if (!value) return fail(Errc::invalid_argument, fmt::format("{} is neither a text nor a whole number", where));
+    const auto done = set(config, section, key.str(), *value);
+    if (!done) return fail(done.error().code, fmt::format("{}: {}", where, done.error().detail));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<> set(Config& config, std::string_view section, std::string_view key, const std::string& value) {
+  for (const Setting& setting : kSettings)
+    if (setting.section == section && setting.key == key) return setting.set(config, value);
+  return fail(Errc::unknown_field, fmt::format("unknown key; [{}] has: {}", section, known_keys(section)));
+}
+
+Result<> read_toml(Config& config, std::string_view text, const std::string& path) {
+  toml::table file;
+  try {
+    file = toml::parse(text, path);
+  } catch (const toml::parse_error& e) {
+    return fail(Errc::invalid_argument,
+                fmt::format("{}:{}: {}", path, e.source().begin.line, std::string(e.description())));
+  }
+  for (const auto& [section, node] : file) {
+    const toml::table* const table = node.as_table();
+    if (!table || known_keys(section.str()).empty())
+      return fail(Errc::unknown_field,
+                  fmt::format("{}:{}: unknown {} {}; there are the sections {}", path, node.source().begin.line,
+                              table ? "section" : "key", section.str(), known_sections()));
+    BELFRY_CHECK(read_section(config, section.str(), *table, path));
+  }
+  return {};
+}
+
+Result<> read_config_file(Config& config, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf()))
+    return fail(Errc::invalid_argument, fmt::format("cannot read the configuration file {}", path));
+  return read_toml(config, text.str(), path);
+}
+
+Result<> read_environment(Config& config, const char* const* environment) {
+  for (; *environment; ++environment) {
+    const std::string_view entry = *environment;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    bool ours = false;
+    for (const std::string_view prefix : {std::string_view("BELFRY_SERVER_"), std::string_view("BELFRY_LIMITS_"),
+                                          std::string_view("BELFRY_RETENTION_"), std::string_view("BELFRY_LOG_")})
+      ours = ours || name.starts_with(prefix);
+    if (!ours || name.size() == entry.size()) continue;
+    bool known = false;
+    for (const Setting& setting : kSettings) {
+      if (environment_name(setting) != name) continue;
+      known = true;
+      const auto done = setting.set(config, std::string(entry.substr(name.size() + 1)));
+      if (!done) return fail(done.error().code, fmt::format("{}: {}", name, done.error().detail));
+    }
+    if (!known)
+      return fail(Errc::unknown_field, fmt::format("{} is set in the environment, but there is no such setting", name));
+  }
+  return {};
+}
+
+Result<std::string> default_data_directory(const Lookup& lookup) {
+  const char* const base = lookup("XDG_DATA_HOME");
+  if (base && base[0] == '/') return fmt::format("{}/belfry", base);
+  const char* const home = lookup("HOME");
+  if (home && home[0] == '/') return fmt::format("{}/.local/share/belfry", home);
+  return fail(Errc::invalid_argument, "neither HOME nor XDG_DATA_HOME is set; --data names the directory for the data");
+}
+
+Result<std::string> read_token_file(const std::string& path) {
+  std::ifstream file(path);
+  std::string token;
+  if (!file || !std::getline(file, token))
+    return fail(Errc::invalid_argument, fmt::format("cannot read a token from {}", path));
+  while (!token.empty() && (token.back() == '\r' || token.back() == ' ' || token.back() == '\t')) token.pop_back();
+  token.erase(0, token.find_first_not_of(" \t"));
+  static constexpr std::size_t kTokenBytesMin = 8;
+  static constexpr std::size_t kTokenBytesMax = 4'096;
+  if (token.size() < kTokenBytesMin || token.size() > kTokenBytesMax)
+    return fail(Errc::invalid_argument, fmt::format("the token in {} has {} characters; {} to {} are possible", path,
+                                                    token.size(), kTokenBytesMin, kTokenBytesMax));
+  for (const char c : token)
+    if (c <= ' ' || c > '~')
+      return fail(Errc::invalid_argument,
+                  fmt::format("the token in {} has a character that a header cannot carry", path));
+  return token;
+}
+
+}  // namespace belfry::app

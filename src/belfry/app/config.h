@@ -1,0 +1,52 @@
+// What the server is told: belfry.toml, then the environment, then flags; the later one counts.
+//
+// Every setting has one name: `listen` in the section [server] of the file, BELFRY_SERVER_LISTEN in the environment. A name
+// that nobody knows refuses to start: a typing mistake in a limit must not go unnoticed.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belfry/base/limits.h"
+#include "belfry/base/log.h"
+#include "belfry/base/result.h"
+
+namespace belfry::app {
+
+enum class OnStop { deliver, keep };
+enum class LogForm { automatic, json, terminal };
+
+struct Config {
+  std::string listen = "127.0.0.1:7171";
+  std::string data;        // empty: default_data_directory()
+  std::string token_file;  // empty: no token
+  std::vector<std::string> allow_hosts;
+  OnStop on_stop = OnStop::deliver;
+  Millis stop_deadline = kStopDeadlineDefault;
+  int connections_max = 10'000;
+  int attempts_max = kAttemptsMax;
+  Millis retention = kRetentionDefault;
+  log::Level log_level = log::Level::info;
+  LogForm log_form = LogForm::automatic;
+};
+
+// Sets `section.key` from text, however it came.
+Result<> set(Config& config, std::string_view section, std::string_view key, const std::string& value);
+
+// Reads a file's text; `path` is for messages.
+Result<> read_toml(Config& config, std::string_view text, const std::string& path);
+Result<> read_config_file(Config& config, const std::string& path);
+// `environment` as the C library has it: NAME=value, ended by a null pointer.
+Result<> read_environment(Config& config, const char* const* environment);
+
+using Lookup = std::function<const char*(const char* name)>;
+// ${XDG_DATA_HOME:-~/.local/share}/belfry
+Result<std::string> default_data_directory(const Lookup& lookup);
+
+// The token in a file: its first line, without blanks around it.
+Result<std::string> read_token_file(const std::string& path);
+
+}  // namespace belfry::app

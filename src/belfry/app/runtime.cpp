@@ -1,0 +1,234 @@
+#include "belfry/app/runtime.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include <boost/asio/signal_set.hpp>
+#include <fmt/format.h>
+
+#include "belfry/base/log.h"
+#include "belfry/base/random.h"
+#include "belfry/bus/message_bus.h"
+#include "belfry/clock/real_clock.h"
+#include "belfry/due/timekeeper.h"
+#include "belfry/net/url.h"
+#include "belfry/server/http_server.h"
+#include "belfry/store/file_reserve.h"
+#include "belfry/store/sqlite/sqlite_connection.h"
+#include "belfry/store/store.h"
+
+namespace belfry::app {
+namespace {
+
+constexpr int kExitForced = 130;  // as a shell reports Ctrl-C
+constexpr int kExitBroken = 4;
+// Answers that are being written when the server closes.
+constexpr Nanos kCloseGrace = std::chrono::seconds{1};
+// A log that nobody reads must not hold up a forced exit.
+constexpr unsigned kFlushSecondsMax = 1;
+
+Error error_of(const store::Fault& fault, const std::string& data) {
+  if (fault.kind() == store::FaultKind::in_use)
+    return {Errc::data_in_use, fmt::format("another Belfry is using the data in {}", data)};
+  return {Errc::storage_failed, fmt::format("cannot open the data in {}: {}", data, fault.what())};
+}
+
+// Creates the directory for nobody but us, or refuses one that cannot be used.
+Result<> prepare_data_directory(const std::string& path) {
+  std::error_code ec;
+  const std::filesystem::path directory(path);
+  if (directory.has_parent_path()) std::filesystem::create_directories(directory.parent_path(), ec);
+  if (!ec && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) ec = {errno, std::generic_category()};
+  if (!ec && !std::filesystem::is_directory(path, ec) && !ec) ec = std::make_error_code(std::errc::not_a_directory);
+  if (!ec && ::access(path.c_str(), R_OK | W_OK | X_OK) != 0) ec = {errno, std::generic_category()};
+  if (ec) return fail(Errc::storage_failed, fmt::format("cannot use the data directory {}: {}", path, ec.message()));
+  return {};
+}
+
+// Each connection is a descriptor; the usual limit of 1,024 is for programs that use select().
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+std::string database_path(const std::string& data) { return data + "/belfry.db"; }
+
+// Members in the order in which they need each other.
+struct Runtime::Parts {
+  explicit Parts(Options given)
+      : options(std::move(given)), clock(context), timekeeper(clock), tasks(context), signals(context) {}
+
+  Options options;
+  asio::io_context context{1};
+  RealClock clock;
+  SystemRandom random;
+  std::optional<store::Store> store;
+  Timekeeper timekeeper;
+  std::optional<bus::MessageBus> bus;
+  TaskGroup tasks;
+  std::optional<server::HttpServer> server;
+  asio::signal_set signals;
+  int signals_seen = 0;
+
+  Result<> open();
+  Result<> open_store();
+  void log_start() const;
+  void wait_for_signal();
+  void signalled(int number);
+  [[noreturn]] void exit_now();
+  Task<void> stop();
+  Task<void> deliver_delayed();
+};
+
+Result<> Runtime::Parts::open_store() {
+  store::Options store_options;
+  store_options.stopwatch = [] { return read_real_clocks().boot.time_since_epoch(); };
+  store_options.on_broken = [flush = options.flush_log](const std::string& what) {
+    log::error("store.broken",
+               "the disk failed while writing; whether the last messages were stored is unknown, and the "
+               "next start finds out",
+               {{"what", what}});
+    flush();
+    ::_exit(kExitBroken);
+  };
+  try {
+    auto connection = store::sqlite::open({.path = database_path(options.data)});
+    auto reserve = std::make_unique<store::FileReserve>(options.data + "/reserve");
+    store.emplace(context, std::move(connection), std::move(store_options), std::move(reserve));
+    bus.emplace(context, clock, random, *store, timekeeper,
+                bus::BusOptions{.retention = options.config.retention, .attempts_max = options.config.attempts_max});
+  } catch (const store::Fault& fault) {
+    return std::unexpected(error_of(fault, options.data));
+  }
+  return {};
+}
+
+Result<> Runtime::Parts::open() {
+  BELFRY_TRY(const net::HostPort listen, net::parse_host_port(options.config.listen));
+  BELFRY_CHECK(server::HttpServer::check_address(listen.host, !options.token.empty()));
+  BELFRY_CHECK(prepare_data_directory(options.data));
+  BELFRY_CHECK(open_store());
+  server.emplace(context, clock, *bus, *store,
+                 server::ServerOptions{.listen_host = listen.host,
+                                       .port = listen.port,
+                                       .allow_hosts = options.config.allow_hosts,
+                                       .token = options.token,
+                                       .connections_max = options.config.connections_max});
+  BELFRY_CHECK(server->listen());
+  options.config.listen = net::HostPort{listen.host, server->port()}.text();
+  return {};
+}
+
+void Runtime::Parts::log_start() const {
+  const bus::Totals totals = bus->totals();
+  const log::Fields fields{{"version", BELFRY_VERSION},
+                           {"listen", options.config.listen},
+                           {"data", options.data},
+                           {"recipients", bus->recipients().size()},
+                           {"accepted", totals.accepted},
+                           {"live", totals.accepted - totals.acked - totals.cancelled - totals.expired - totals.dead},
+                           {"dead", totals.dead}};
+  if (bus->started_clean()) {
+    log::info("server.started", "the server has started; the last stop was clean", fields);
+  } else {
+    log::warn("server.started",
+              "the server has started; its last life ended without a clean stop, nothing accepted is lost", fields);
+  }
+}
+
+void Runtime::Parts::wait_for_signal() {
+  signals.async_wait([this](const boost::system::error_code& ec, int number) {
+    if (ec) return;
+    signalled(number);
+    wait_for_signal();
+  });
+}
+
+void Runtime::Parts::signalled(int number) {
+  if (++signals_seen > 1) exit_now();
+  log::info("server.stopping", "stopping; a second signal ends the process at once",
+            {{"signal", number == SIGINT ? "SIGINT" : "SIGTERM"}});
+  tasks.spawn("stop", stop());
+}
+
+// The second signal: as safe as a kill -9, and as quick (D13).
+void Runtime::Parts::exit_now() {
+  std::signal(SIGALRM, [](int) { ::_exit(kExitForced); });
+  ::alarm(kFlushSecondsMax);
+  log::warn("server.forced_exit", "强制退出，延迟消息保留在存储中", {{"count", bus->delayed_count()}});
+  options.flush_log();
+  ::_exit(kExitForced);
+}
+
+Task<void> Runtime::Parts::deliver_delayed() {
+  const auto forced = co_await bus->mark_all_delayed_as_forced();
+  if (forced) {
+    log::info("server.forced_delivery", "关闭时强制投递延迟消息", {{"count", *forced}});
+  } else {
+    log::error("server.forced_delivery_failed",
+               "delayed messages stay scheduled: they could not be marked as delivered",
+               {{"what", forced.error().detail}});
+  }
+}
+
+Task<void> Runtime::Parts::stop() {
+  const BootTime deadline = clock.now().boot + options.config.stop_deadline;
+  bus->refuse_sends();
+  co_await server->begin_stop(deadline);
+  if (options.config.on_stop == OnStop::deliver) co_await deliver_delayed();
+  co_await bus->wait_until_idle(deadline);
+  const std::int64_t in_flight = bus->in_flight();
+  co_await server->close(clock.now().boot + kCloseGrace);
+  timekeeper.stop();
+  co_await bus->stop();
+  // The last write there is: when it is done, nothing of the bus is left in the store's queue.
+  const auto noted = co_await bus->note_clean_stop();
+  if (!noted) log::error("server.unclean_stop", "the clean stop could not be noted", {{"what", noted.error().detail}});
+  const bus::Totals totals = bus->totals();
+  log::info("server.stopped", "the server has stopped",
+            {{"accepted", totals.accepted},
+             {"delayed", totals.live.delayed},
+             {"pending", totals.live.pending},
+             {"inFlight", in_flight},
+             {"acked", totals.acked},
+             {"cancelled", totals.cancelled},
+             {"expired", totals.expired},
+             {"dead", totals.dead}});
+  boost::system::error_code ignored;
+  signals.cancel(ignored);
+  clock.stop();
+}
+
+Runtime::Runtime(Options options) : parts_(std::make_unique<Parts>(std::move(options))) {}
+Runtime::~Runtime() = default;
+
+Result<> Runtime::open() { return parts_->open(); }
+
+void Runtime::run() {
+  Parts& parts = *parts_;
+  raise_descriptor_limit();
+  std::signal(SIGPIPE, SIG_IGN);
+  parts.signals.add(SIGINT);
+  parts.signals.add(SIGTERM);
+  parts.wait_for_signal();
+  parts.store->start();
+  parts.bus->start();
+  parts.tasks.spawn("timekeeper", parts.timekeeper.run());
+  parts.server->start();
+  parts.log_start();
+  parts.options.ready("http://" + parts.options.config.listen);
+  parts.context.run();
+}
+
+}  // namespace belfry::app

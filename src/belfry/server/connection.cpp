@@ -1,0 +1,430 @@
+#include "belfry/server/connection.h"
+
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include <boost/asio/as_tuple.hpp>
+#include <fmt/format.h>
+
+#include "belfry/base/log.h"
+
+namespace belfry::server {
+namespace {
+
+using boost::system::error_code;
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+
+// Clients keep connections for their next request; one that says nothing for this long is not coming back.
+constexpr Nanos kIdleMax = std::chrono::seconds{75};
+// A head is one packet or two.
+constexpr Nanos kHeadMax = std::chrono::seconds{10};
+// A mebibyte over a slow line; for batches, the time between two pieces.
+constexpr Nanos kBodyMax = std::chrono::seconds{30};
+// A client that does not read its answer.
+constexpr Nanos kWriteMax = std::chrono::seconds{30};
+// After a refusal the rest of the body is read and dropped for this long, so that the client gets to see the answer.
+constexpr Nanos kLingerMax = std::chrono::seconds{2};
+constexpr std::size_t kLingerBytesMax = 64u << 20;
+
+constexpr std::size_t kReadBytes = 4u << 10;
+constexpr std::size_t kBodyReadBytes = 64u << 10;
+// What a waiting client may send ahead while we listen for its end.
+constexpr std::size_t kAheadBytesMax = 64u << 10;
+// Answers to a batch whose client sends on without reading; then it has to read.
+constexpr std::size_t kStreamBytesMax = 8u << 20;
+// A buffer that one large answer made large is not kept.
+constexpr std::size_t kOutputKeptBytes = 64u << 10;
+
+bool may_have_body(Method method) { return method == Method::post || method == Method::patch || method == Method::put; }
+
+bool is_json(std::string_view content_type, bool batch) {
+  std::string type;
+  for (const char c : content_type.substr(0, content_type.find(';')))
+    if (c != ' ' && c != '\t') type += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  if (type.empty() || type == "application/json") return true;
+  return batch && (type == "application/x-ndjson" || type == "application/ndjson" || type == "application/jsonl");
+}
+
+}  // namespace
+
+char* InputBuffer::prepare(std::size_t size) {
+  if (begin_ > 0) {
+    std::memmove(bytes_.get(), bytes_.get() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  if (capacity_ - end_ < size) {
+    const std::size_t larger = std::max(end_ + size, capacity_ * 2);
+    auto bytes = std::make_unique_for_overwrite<char[]>(larger);
+    if (end_ > 0) std::memcpy(bytes.get(), bytes_.get(), end_);
+    bytes_ = std::move(bytes);
+    capacity_ = larger;
+  }
+  return bytes_.get() + end_;
+}
+
+void InputBuffer::consume(std::size_t size) {
+  begin_ += size;
+  if (begin_ == end_) begin_ = end_ = 0;
+}
+
+void InputBuffer::shrink() {
+  if (!empty() || capacity_ <= 2 * kReadBytes) return;
+  bytes_.reset();
+  capacity_ = 0;
+}
+
+Task<void> Connection::run() {
+  error_code ignored;
+  socket_.non_blocking(true, ignored);
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  bool more = true;
+  while (more && !shared_.closing) more = co_await serve_one();
+  socket_.shutdown(Socket::shutdown_both, ignored);
+  socket_.close(ignored);
+}
+
+// One request and its answer; false when the connection ends.
+Task<bool> Connection::serve_one() {
+  parser_ = std::make_unique<RequestParser>();
+  stream_begun_ = false;
+  const bool head = co_await read_head();
+  if (!head) co_return false;
+  method_ = parser_->request().method;
+
+  Response response;
+  const auto route = admit(response);
+  if (!route) {
+    const bool keep = co_await finish(std::move(response));
+    co_return keep;
+  }
+  if (parser_->request().expects_continue && !parser_->done() && input_.empty()) {
+    output_ += "HTTP/1.1 100 Continue\r\n\r\n";
+    const bool sent = co_await flush();
+    if (!sent) co_return false;
+  }
+  parser_->set_body_limit((*route)->body_bytes_max);
+  if (!(*route)->stream) {
+    const bool body = co_await read_body((*route)->body_bytes_max);
+    if (!body) co_return false;
+  }
+  deadline_ = BootTime::max();
+  response = co_await handle(**route);
+  if (stream_begun_) {
+    const bool keep = co_await finish_stream();
+    co_return keep;
+  }
+  const bool keep = co_await finish(std::move(response));
+  input_.shrink();
+  co_return keep;
+}
+
+Task<bool> Connection::read_head() {
+  idle_ = input_.empty();
+  wait_at_most(idle_ ? kIdleMax : kHeadMax);
+  while (true) {
+    // An empty line before a request is a habit of old clients.
+    while (!parser_->started() && input_.data().starts_with("\r\n")) input_.consume(2);
+    auto taken = parser_->feed(input_.data());
+    if (!taken) {
+      const bool keep = co_await refuse(std::move(taken).error());
+      co_return keep;
+    }
+    input_.consume(*taken);
+    if (parser_->head_done()) {
+      idle_ = false;
+      co_return true;
+    }
+    if (shared_.closing && input_.empty() && !parser_->started()) co_return false;
+    const Input input = co_await read_input(kReadBytes);
+    if (input == Input::ended) co_return false;
+    if (input == Input::timed_out) {
+      if (idle_) co_return false;
+      co_await refuse({{Errc::timed_out, "the head of the request did not come in time"}, 408});
+      co_return false;
+    }
+    if (std::exchange(idle_, false)) wait_at_most(kHeadMax);
+  }
+}
+
+// Everything that can be said about a request before its body is read.
+Result<const Router::Route*> Connection::admit(Response& refusal) {
+  Request& request = parser_->request();
+  const auto refuse_with = [&](const Error& error, int status) {
+    refusal = error_response(error, status);
+    return std::unexpected(error);
+  };
+  if (const auto allowed = shared_.guard.check(request); !allowed)
+    return refuse_with(allowed.error(), status_of(allowed.error().code));
+  std::string allow;
+  const auto route = shared_.router.find(request, allow);
+  if (!route) {
+    refusal = error_response(route.error());
+    if (!allow.empty()) refusal.headers.push_back({"Allow", std::move(allow)});
+    return route;
+  }
+  if (may_have_body(request.method) && !is_json(request.content_type, (*route)->stream != nullptr))
+    return refuse_with({Errc::unsupported,
+                        fmt::format("Content-Type {} is not read here; send {}", request.content_type.substr(0, 100),
+                                    (*route)->stream ? "application/x-ndjson" : "application/json")},
+                       415);
+  const std::size_t most = (*route)->body_bytes_max;
+  if (parser_->announced_bytes().value_or(0) > most)
+    return refuse_with({Errc::too_large, fmt::format("the body has {} bytes; at most {} are taken here",
+                                                     *parser_->announced_bytes(), most)},
+                       413);
+  return route;
+}
+
+Task<bool> Connection::read_body(std::size_t body_bytes_max) {
+  wait_at_most(kBodyMax);
+  const std::size_t announced = parser_->announced_bytes().value_or(body_bytes_max);
+  const std::size_t piece = announced > kReadBytes ? kBodyReadBytes : kReadBytes;
+  while (!parser_->done()) {
+    auto taken = parser_->feed(input_.data());
+    if (!taken) {
+      const bool keep = co_await refuse(std::move(taken).error());
+      co_return keep;
+    }
+    input_.consume(*taken);
+    if (parser_->done()) break;
+    const Input input = co_await read_input(piece);
+    if (input == Input::ended) co_return false;
+    if (input == Input::timed_out) {
+      co_await refuse({{Errc::timed_out, "the body of the request did not come in time"}, 408});
+      co_return false;
+    }
+  }
+  co_return true;
+}
+
+Task<Response> Connection::handle(const Router::Route& route) {
+  Response response;
+  try {
+    response = co_await answer(route);
+  } catch (const std::exception& e) {
+    log::error("server.route_failed", "a route ended with an exception", {{"what", e.what()}});
+    response = error_response({Errc::unavailable, "something went wrong inside the server; its log says what"}, 500);
+  }
+  co_await end_watch();
+  co_return response;
+}
+
+Task<Response> Connection::answer(const Router::Route& route) {
+  Request request = std::move(parser_->request());
+  if (route.stream) {
+    parser_->request().body.clear();
+    return route.stream(std::move(request), *this);
+  }
+  request.watch = this;
+  return route.handler(std::move(request));
+}
+
+Task<Connection::Input> Connection::read_input(std::size_t size) {
+  char* const room = input_.prepare(size);
+  const auto read = co_await socket_.async_read_some(asio::buffer(room, input_.room()), kAwait);
+  const auto& [ec, count] = read;
+  if (std::exchange(timed_out_, false)) co_return Input::timed_out;
+  if (ec || count == 0) co_return Input::ended;
+  input_.commit(count);
+  co_return Input::some;
+}
+
+// --- answers ---
+
+void Connection::append_head(const Response& response, bool keep, std::optional<std::size_t> length) {
+  const auto out = std::back_inserter(output_);
+  fmt::format_to(out, "HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", response.status, reason_phrase(response.status),
+                 response.content_type);
+  if (length) fmt::format_to(out, "Content-Length: {}\r\n", *length);
+  output_ += "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nDate: ";
+  output_ += shared_.date;
+  output_ += "\r\n";
+  for (const Header& header : response.headers) fmt::format_to(out, "{}: {}\r\n", header.name, header.value);
+  if (!keep) {
+    output_ += "Connection: close\r\n";
+  } else if (parser_->http_1_0()) {
+    output_ += "Connection: keep-alive\r\n";
+  }
+}
+
+// Writes an answer; false when the connection ends with it.
+Task<bool> Connection::finish(Response response) {
+  const bool keep = parser_->done() && parser_->keep_alive() && !shared_.closing;
+  if (response.unsent && client_gone()) {
+    response.unsent();
+    co_return false;
+  }
+  append_head(response, keep, response.body.size());
+  output_ += "\r\n";
+  if (method_ != Method::head) output_ += response.body;
+  const bool sent = co_await flush();
+  if (!sent && response.unsent) response.unsent();
+  if (!sent) co_return false;
+  if (!parser_->done()) co_await linger();
+  co_return keep;
+}
+
+Task<bool> Connection::refuse(ParseProblem problem) {
+  Response response = error_response(problem.error, problem.status);
+  append_head(response, false, response.body.size());
+  output_ += "\r\n";
+  output_ += response.body;
+  const bool sent = co_await flush();
+  if (sent) co_await linger();
+  co_return false;
+}
+
+// Closing with unread bytes would reset the connection, and the client might never see the answer.
+Task<void> Connection::linger() {
+  error_code ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+  wait_at_most(kLingerMax);
+  std::size_t dropped = 0;
+  while (dropped < kLingerBytesMax) {
+    input_.consume(input_.data().size());
+    const Input input = co_await read_input(kBodyReadBytes);
+    if (input != Input::some) co_return;
+    dropped += input_.data().size();
+  }
+}
+
+// Writes what the socket takes right now. False if some is left, or if the client is gone.
+bool Connection::write_now() {
+  while (written_ < output_.size() && !failed_) {
+    error_code ec;
+    written_ += socket_.write_some(asio::buffer(output_.data() + written_, output_.size() - written_), ec);
+    if (ec == asio::error::would_block || ec == asio::error::try_again) return false;
+    if (ec) failed_ = true;
+  }
+  if (failed_) return false;
+  written_ = 0;
+  output_.clear();
+  if (output_.capacity() > kOutputKeptBytes) output_.shrink_to_fit();
+  return true;
+}
+
+Task<bool> Connection::flush() {
+  while (!write_now()) {
+    if (failed_) co_return false;
+    wait_at_most(kWriteMax);
+    const auto ready = co_await socket_.async_wait(Socket::wait_write, kAwait);
+    const auto& [ec] = ready;
+    if (ec || timed_out_) co_return false;
+  }
+  co_return true;
+}
+
+bool Connection::client_gone() {
+  if (gone_ || failed_) return true;
+  char byte = 0;
+  return ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+// --- batches ---
+
+Task<Result<std::string>> Connection::read_some() {
+  std::string& body = parser_->request().body;
+  while (body.empty() && !parser_->done()) {
+    auto taken = parser_->feed(input_.data());
+    if (!taken) {
+      read_failed_ = true;
+      co_return std::unexpected(std::move(taken).error().error);
+    }
+    input_.consume(*taken);
+    if (!body.empty() || parser_->done()) break;
+    wait_at_most(kBodyMax);
+    const Input input = co_await read_input(kBodyReadBytes);
+    if (input == Input::some) continue;
+    read_failed_ = true;
+    if (input == Input::timed_out) co_return fail(Errc::timed_out, "the body did not come in time");
+    co_return fail(Errc::cancelled, "the connection ended in the middle of the body");
+  }
+  co_return std::exchange(body, {});
+}
+
+Task<Result<>> Connection::write(std::string piece) {
+  if (!std::exchange(stream_begun_, true)) {
+    Response head;
+    head.content_type = "application/x-ndjson";
+    const bool keep = parser_->keep_alive() && !parser_->http_1_0();
+    append_head(head, keep, std::nullopt);
+    output_ += parser_->http_1_0() ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n";
+  }
+  if (!piece.empty()) {
+    if (!parser_->http_1_0()) fmt::format_to(std::back_inserter(output_), "{:x}\r\n", piece.size());
+    output_ += piece;
+    if (!parser_->http_1_0()) output_ += "\r\n";
+  }
+  // A client that sends all before it reads must not be waited for: both sides would wait.
+  if (write_now() || (!failed_ && output_.size() - written_ < kStreamBytesMax)) co_return Result<>{};
+  const bool sent = co_await flush();
+  if (!sent) co_return fail(Errc::cancelled, "the client is gone");
+  co_return Result<>{};
+}
+
+Task<bool> Connection::finish_stream() {
+  const bool keep =
+      parser_->done() && !read_failed_ && parser_->keep_alive() && !parser_->http_1_0() && !shared_.closing;
+  if (!parser_->http_1_0()) output_ += "0\r\n\r\n";
+  const bool sent = co_await flush();
+  if (sent && !parser_->done()) co_await linger();
+  input_.shrink();
+  co_return sent&& keep;
+}
+
+// --- watching a client that waits ---
+
+void Connection::begin(std::shared_ptr<bus::Departure> departure) {
+  departure_ = std::move(departure);
+  watching_ = true;
+  watch_ending_ = false;
+  shared_.tasks.spawn("client watch", watch());
+}
+
+Task<void> Connection::watch() {
+  while (!watch_ending_ && input_.data().size() < kAheadBytesMax) {
+    const Input input = co_await read_input(kReadBytes);
+    if (input == Input::some) continue;
+    if (!watch_ending_) {
+      gone_ = true;
+      departure_->leave();
+    }
+    break;
+  }
+  watching_ = false;
+  if (watch_ended_) std::exchange(watch_ended_, nullptr)(0);
+}
+
+Task<void> Connection::end_watch() {
+  departure_.reset();
+  if (!watching_) co_return;
+  watch_ending_ = true;
+  error_code ignored;
+  socket_.cancel(ignored);
+  co_await suspend<int>([this](Resume<int> resume) { watch_ended_ = std::move(resume); });
+}
+
+// --- deadlines ---
+
+void Connection::check_deadline() {
+  if (shared_.now < deadline_) return;
+  deadline_ = BootTime::max();
+  timed_out_ = true;
+  error_code ignored;
+  socket_.cancel(ignored);
+}
+
+void Connection::end_if_idle() {
+  error_code ignored;
+  if (idle_) socket_.cancel(ignored);
+}
+
+void Connection::abort() {
+  error_code ignored;
+  failed_ = true;
+  socket_.close(ignored);
+}
+
+}  // namespace belfry::server

@@ -1,0 +1,109 @@
+// One client's connection. Internal to the server: only http_server.cpp and connection.cpp see sockets.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include "belfry/base/task_group.h"
+#include "belfry/clock/clock.h"
+#include "belfry/server/guard.h"
+#include "belfry/server/request_parser.h"
+#include "belfry/server/router.h"
+
+namespace belfry::server {
+
+// What the connections of a server share.
+struct Shared {
+  const Guard& guard;
+  const Router& router;
+  TaskGroup& tasks;
+  BootTime now;      // as of the watchdog's last look: deadlines need no more
+  std::string date;  // for the Date header, of the same moment
+  bool closing = false;
+};
+
+// Bytes that came and were not parsed yet.
+class InputBuffer {
+ public:
+  std::string_view data() const { return {bytes_.get() + begin_, end_ - begin_}; }
+  bool empty() const { return begin_ == end_; }
+  // Room for at least `size` bytes behind the data.
+  char* prepare(std::size_t size);
+  std::size_t room() const { return capacity_ - end_; }
+  void commit(std::size_t size) { end_ += size; }
+  void consume(std::size_t size);
+  // Gives back what a large body needed.
+  void shrink();
+
+ private:
+  std::unique_ptr<char[]> bytes_;
+  std::size_t capacity_ = 0;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+class Connection final : public Exchange, public ClientWatch {
+ public:
+  using Socket = asio::ip::tcp::socket;
+
+  Connection(Shared& shared, Socket socket) : shared_(shared), socket_(std::move(socket)) {}
+
+  Task<void> run();
+  // From the watchdog: the deadline has passed. Whoever waits on the socket ends.
+  void check_deadline();
+  // The server closes: an idle connection ends now, a busy one after its answer.
+  void end_if_idle();
+  void abort();
+
+  // Exchange
+  Task<Result<std::string>> read_some() override;
+  Task<Result<>> write(std::string piece) override;
+  // ClientWatch
+  void begin(std::shared_ptr<bus::Departure> departure) override;
+
+ private:
+  enum class Input { some, ended, timed_out };
+
+  Task<bool> serve_one();
+  Task<bool> read_head();
+  Task<bool> read_body(std::size_t body_bytes_max);
+  Result<const Router::Route*> admit(Response& refusal);
+  Task<Response> handle(const Router::Route& route);
+  Task<Response> answer(const Router::Route& route);
+  Task<Input> read_input(std::size_t size);
+  Task<bool> finish(Response response);
+  Task<bool> finish_stream();
+  Task<bool> flush();
+  Task<bool> refuse(ParseProblem problem);
+  Task<void> linger();
+  Task<void> watch();
+  Task<void> end_watch();
+  bool write_now();
+  bool client_gone();
+  void append_head(const Response& response, bool keep, std::optional<std::size_t> length);
+  void wait_at_most(Nanos duration) { deadline_ = shared_.now + duration; }
+
+  Shared& shared_;
+  Socket socket_;
+  InputBuffer input_;
+  std::string output_;
+  std::size_t written_ = 0;  // of output_
+  std::unique_ptr<RequestParser> parser_;
+  BootTime deadline_ = BootTime::max();
+  bool idle_ = false;  // between two requests
+  bool timed_out_ = false;
+  bool failed_ = false;  // nothing more can be written
+  bool stream_begun_ = false;
+  bool read_failed_ = false;
+  Method method_ = Method::other;
+
+  std::shared_ptr<bus::Departure> departure_;
+  bool watching_ = false;
+  bool watch_ending_ = false;
+  bool gone_ = false;
+  Resume<int> watch_ended_;
+};
+
+}  // namespace belfry::server

@@ -1,0 +1,95 @@
+#include "belfry/server/guard.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace belfry::server {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+// The name in front of the port; a colon inside brackets belongs to an IPv6 address.
+std::string_view without_port(std::string_view host) {
+  const std::size_t colon = host.rfind(':');
+  if (colon == std::string_view::npos || host.find(']', colon) != std::string_view::npos) return host;
+  return host.substr(0, colon);
+}
+
+std::string_view shown(std::string_view text) { return text.substr(0, 100); }
+
+}  // namespace
+
+Guard::Guard(const Options& options) : port_(options.port), token_(options.token) {
+  for (const std::string_view name : {std::string_view(options.listen_host), std::string_view("localhost"),
+                                      std::string_view("127.0.0.1"), std::string_view("[::1]")})
+    hosts_.push_back(fmt::format("{}:{}", lower(name), options.port));
+  for (const std::string& name : options.allow_hosts) {
+    const bool has_port = without_port(name).size() != name.size();
+    (has_port ? hosts_ : any_port_).push_back(lower(name));
+  }
+}
+
+bool Guard::knows(std::string_view host) const {
+  const std::string wanted = lower(host);
+  const auto is = [&](const std::string& known) { return known == wanted; };
+  if (std::any_of(hosts_.begin(), hosts_.end(), is)) return true;
+  const std::string_view bare = without_port(wanted);
+  if (std::any_of(any_port_.begin(), any_port_.end(), [&](const std::string& known) { return known == bare; }))
+    return true;
+  // Clients leave the port out where it is the usual one.
+  return port_ == 80 && bare.size() == wanted.size() && knows(fmt::format("{}:80", wanted));
+}
+
+Result<> Guard::check(const Request& request) const {
+  if (request.hosts != 1)
+    return fail(Errc::forbidden_host, fmt::format("one Host header is needed, {} came", request.hosts));
+  if (!knows(request.host))
+    return fail(Errc::forbidden_host,
+                fmt::format("this server is not \"{}\"; start it with --allow-host {} if it should be",
+                            shown(request.host), shown(without_port(request.host))));
+  if (request.has_origin) {
+    std::string_view origin = request.origin;
+    bool known = false;
+    for (const std::string_view scheme : {std::string_view("http://"), std::string_view("https://")}) {
+      if (!origin.starts_with(scheme)) continue;
+      const std::string_view host = origin.substr(scheme.size());
+      // We speak no TLS ourselves; a name that was allowed by hand may stand before a proxy that does.
+      known = scheme == "http://" ? knows(host)
+                                  : std::find(any_port_.begin(), any_port_.end(), lower(host)) != any_port_.end();
+    }
+    if (!known)
+      return fail(Errc::forbidden_origin,
+                  fmt::format("pages of \"{}\" may not talk to this server", shown(request.origin)));
+  }
+  return check_token(request.authorization);
+}
+
+Result<> Guard::check_token(std::string_view authorization) const {
+  if (token_.empty()) return {};
+  static constexpr std::string_view kScheme = "bearer ";
+  const bool bearer = lower(authorization.substr(0, kScheme.size())) == kScheme;
+  if (!bearer)
+    return fail(Errc::unauthorized,
+                "a token is needed: Authorization: Bearer TOKEN (commands: BELFRY_TOKEN or --token-file)");
+  if (!equal_in_constant_time(authorization.substr(kScheme.size()), token_))
+    return fail(Errc::unauthorized, "the token is not the one this server was started with");
+  return {};
+}
+
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  // The length of the token is no secret; its letters are.
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto other = static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
+    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ other);
+  }
+  return difference == 0;
+}
+
+}  // namespace belfry::server

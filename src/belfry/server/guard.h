@@ -1,0 +1,41 @@
+// Who may talk to this server: checked on the head of a request, before its body is looked at (G19).
+//
+// A web page of another site can make a browser send requests to 127.0.0.1, and by DNS rebinding even under a name of its
+// own. It cannot forge Host and Origin: both must name this server.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belfry/base/result.h"
+#include "belfry/server/http_message.h"
+
+namespace belfry::server {
+
+class Guard {
+ public:
+  struct Options {
+    std::string listen_host;  // as given: an address, [::1] in brackets, or a name
+    int port = 0;
+    std::vector<std::string> allow_hosts;  // more names, with or without a port
+    std::string token;                     // empty: none is asked for
+  };
+  explicit Guard(const Options& options);
+
+  Result<> check(const Request& request) const;
+
+ private:
+  bool knows(std::string_view host) const;
+  Result<> check_token(std::string_view authorization) const;
+
+  std::vector<std::string> hosts_;     // lower case, with the port
+  std::vector<std::string> any_port_;  // lower case, without one
+  int port_;
+  std::string token_;
+};
+
+// As long for a wrong text as for the right one, wherever they differ.
+bool equal_in_constant_time(std::string_view a, std::string_view b);
+
+}  // namespace belfry::server

@@ -1,0 +1,82 @@
+// Requests and answers as plain values: what routes see of HTTP.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "belfry/base/asio.h"
+#include "belfry/base/result.h"
+#include "belfry/bus/message_bus.h"
+
+namespace belfry::server {
+
+enum class Method { get, head, post, put, patch, remove, options, other };
+
+std::string_view name(Method method);
+
+// Watches the client's connection while its request waits, and tells `departure` when it is gone.
+class ClientWatch {
+ public:
+  virtual ~ClientWatch() = default;
+  virtual void begin(std::shared_ptr<bus::Departure> departure) = 0;
+};
+
+struct Request {
+  Method method = Method::other;
+  std::string path;       // decoded
+  std::string query;      // as it came, without the question mark
+  std::string parameter;  // what stood in the place of {} in the route
+  std::string host;
+  std::string origin;
+  std::string authorization;
+  std::string content_type;
+  std::string accept_language;
+  int hosts = 0;  // how many Host headers came: only one is right
+  bool has_origin = false;
+  bool expects_continue = false;
+  std::string body;
+  ClientWatch* watch = nullptr;  // lives as long as the request is handled
+};
+
+struct Header {
+  std::string_view name;
+  std::string value;
+};
+
+struct Response {
+  int status = 200;
+  std::string_view content_type = "application/json";
+  std::string body;
+  std::vector<Header> headers;
+  // Called if the client was gone before the answer could be written: gives back what it was handed.
+  std::move_only_function<void()> unsent;
+};
+
+// A body that is taken in as it comes, and an answer that goes out as it is made: for batches.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  // Some more of the body; nothing at its end.
+  virtual Task<Result<std::string>> read_some() = 0;
+  // Adds to the answer. The first call begins it with status 200.
+  virtual Task<Result<>> write(std::string piece) = 0;
+};
+
+std::string_view reason_phrase(int status);
+// The status that docs/errors.md gives each word.
+int status_of(Errc code);
+Response json_response(int status, std::string body);
+Response error_response(const Error& error);
+Response error_response(const Error& error, int status);
+std::string error_json(const Error& error);
+
+// Undoes %41 and the like; nothing if it is not well formed.
+std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_space);
+// The pairs of a query, decoded; refuses one that is not well formed.
+Result<std::vector<std::pair<std::string, std::string>>> query_pairs(std::string_view query);
+
+}  // namespace belfry::server

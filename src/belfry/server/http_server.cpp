@@ -1,0 +1,217 @@
+#include "belfry/server/http_server.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "belfry/base/log.h"
+#include "belfry/server/connection.h"
+#include "belfry/server/routes.h"
+
+namespace belfry::server {
+namespace {
+
+using asio::ip::tcp;
+using boost::system::error_code;
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+
+constexpr Nanos kWatchdogTick = std::chrono::seconds{1};
+// When the process has no descriptor left, accepting again at once would only spin.
+constexpr Nanos kAcceptPause = std::chrono::milliseconds{100};
+
+std::string http_date(WallInstant now) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch());
+  return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(static_cast<std::time_t>(seconds.count())));
+}
+
+Result<tcp::endpoint> resolve(const std::string& host, int port) {
+  asio::io_context context;
+  tcp::resolver resolver(context);
+  error_code ec;
+  const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, ec);
+  if (ec || found.empty())
+    return fail(Errc::invalid_argument, fmt::format("cannot listen on {}: {}", host, ec.message()));
+  return found.begin()->endpoint();
+}
+
+}  // namespace
+
+class HttpServer::Impl {
+ public:
+  Impl(asio::io_context& context, Clock& clock, bus::MessageBus& bus, store::Store& store, ServerOptions options)
+      : clock_(clock),
+        options_(std::move(options)),
+        acceptor_(context),
+        guard_(guard_options()),
+        tasks_(context),
+        shared_{.guard = guard_,
+                .router = router_,
+                .tasks = tasks_,
+                .now = clock.now().boot,
+                .date = http_date(clock.now().wall)},
+        messages_(bus, clock),
+        mailboxes_(bus, tasks_),
+        agents_(bus),
+        status_(bus, store, [this] { return static_cast<int>(connections_.size()); }) {
+    messages_.add_to(router_);
+    mailboxes_.add_to(router_);
+    agents_.add_to(router_);
+    status_.add_to(router_);
+  }
+
+  Result<> listen() {
+    BELFRY_TRY(const tcp::endpoint endpoint, resolve(options_.listen_host, options_.port));
+    error_code ec;
+    acceptor_.open(endpoint.protocol(), ec);
+    if (!ec) acceptor_.set_option(tcp::acceptor::reuse_address(true), ec);
+    if (!ec) acceptor_.bind(endpoint, ec);
+    if (!ec) acceptor_.listen(tcp::acceptor::max_listen_connections, ec);
+    if (ec == asio::error::address_in_use)
+      return fail(Errc::unavailable,
+                  fmt::format("port {} of {} is in use by another program; --listen takes another one", options_.port,
+                              options_.listen_host));
+    if (ec)
+      return fail(Errc::unavailable,
+                  fmt::format("cannot listen on {} port {}: {}", options_.listen_host, options_.port, ec.message()));
+    options_.port = acceptor_.local_endpoint().port();
+    guard_ = Guard(guard_options());
+    return {};
+  }
+
+  int port() const { return options_.port; }
+
+  void start() {
+    tasks_.spawn("accept", accept());
+    tasks_.spawn("watchdog", watch());
+  }
+
+  Task<void> begin_stop(BootTime deadline) {
+    status_.stopping();
+    mailboxes_.stopping();
+    co_await messages_.finish_sends(deadline);
+  }
+
+  Task<void> close(BootTime deadline) {
+    shared_.closing = true;
+    close_deadline_ = deadline;
+    error_code ignored;
+    acceptor_.close(ignored);
+    accept_wake_.ring();
+    for (Connection* connection : connections_) connection->end_if_idle();
+    watchdog_wake_.ring();
+    co_await tasks_.join();
+  }
+
+ private:
+  Guard::Options guard_options() const {
+    const bool ipv6 = options_.listen_host.find(':') != std::string::npos;
+    return {.listen_host = ipv6 ? fmt::format("[{}]", options_.listen_host) : options_.listen_host,
+            .port = options_.port,
+            .allow_hosts = options_.allow_hosts,
+            .token = options_.token};
+  }
+
+  Task<void> accept() {
+    while (!shared_.closing) {
+      auto accepted = co_await acceptor_.async_accept(kAwait);
+      auto& [ec, socket] = accepted;
+      if (shared_.closing) co_return;
+      if (ec == asio::error::no_descriptors || ec == asio::error::no_buffer_space || ec == asio::error::no_memory) {
+        log::warn("server.accept_paused", "no connection can be taken right now", {{"what", ec.message()}});
+        co_await clock_.sleep_until(clock_.now().boot + kAcceptPause, accept_wake_);
+        continue;
+      }
+      if (ec) continue;  // the client went away before we got to it
+      if (static_cast<int>(connections_.size()) >= options_.connections_max) {
+        turn_away(socket);
+        continue;
+      }
+      tasks_.spawn("connection", serve(std::make_unique<Connection>(shared_, std::move(socket))));
+    }
+  }
+
+  void turn_away(tcp::socket& socket) const {
+    const Response response =
+        error_response({Errc::limit_exceeded,
+                        fmt::format("there are {} connections, and that is the limit", options_.connections_max)});
+    const std::string text = fmt::format(
+        "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nRetry-After: 1\r\nConnection: close\r\n\r\n{}",
+        response.status, reason_phrase(response.status), response.body.size(), response.body);
+    error_code ignored;
+    socket.non_blocking(true, ignored);
+    socket.write_some(asio::buffer(text), ignored);
+    socket.shutdown(tcp::socket::shutdown_send, ignored);
+  }
+
+  Task<void> serve(std::unique_ptr<Connection> connection) {
+    struct Listed {
+      std::unordered_set<Connection*>& all;
+      Connection* one;
+      Listed(std::unordered_set<Connection*>& list, Connection* connection) : all(list), one(connection) {
+        all.insert(one);
+      }
+      ~Listed() { all.erase(one); }
+    } listed(connections_, connection.get());
+    co_await connection->run();
+    if (shared_.closing) watchdog_wake_.ring();
+  }
+
+  // Ends what takes too long, for all connections: a timer each would cost more than the requests.
+  Task<void> watch() {
+    while (!shared_.closing || !connections_.empty()) {
+      const Now now = clock_.now();
+      shared_.now = now.boot;
+      shared_.date = http_date(now.wall);
+      const bool over = shared_.closing && now.boot >= close_deadline_;
+      for (Connection* connection : connections_) {
+        if (over) {
+          connection->abort();
+        } else {
+          connection->check_deadline();
+        }
+      }
+      const BootTime next = now.boot + kWatchdogTick;
+      co_await clock_.sleep_until(shared_.closing && !over ? std::min(next, close_deadline_) : next, watchdog_wake_);
+    }
+  }
+
+  Clock& clock_;
+  ServerOptions options_;
+  tcp::acceptor acceptor_;
+  Guard guard_;
+  Router router_;
+  TaskGroup tasks_;
+  Shared shared_;
+  std::unordered_set<Connection*> connections_;
+  MessageRoutes messages_;
+  MailboxRoutes mailboxes_;
+  AgentRoutes agents_;
+  StatusRoutes status_;
+  Wake accept_wake_;
+  Wake watchdog_wake_;
+  BootTime close_deadline_ = BootTime::max();
+};
+
+HttpServer::HttpServer(asio::io_context& context, Clock& clock, bus::MessageBus& bus, store::Store& store,
+                       ServerOptions options)
+    : impl_(std::make_unique<Impl>(context, clock, bus, store, std::move(options))) {}
+HttpServer::~HttpServer() = default;
+
+Result<> HttpServer::check_address(const std::string& host, bool has_token) {
+  BELFRY_TRY(const tcp::endpoint endpoint, resolve(host, 0));
+  if (endpoint.address().is_loopback() || has_token) return {};
+  return fail(Errc::unauthorized,
+              fmt::format("{} can be reached from other machines: --token-file is needed for that", host));
+}
+
+Result<> HttpServer::listen() { return impl_->listen(); }
+int HttpServer::port() const { return impl_->port(); }
+void HttpServer::start() { impl_->start(); }
+Task<void> HttpServer::begin_stop(BootTime deadline) { return impl_->begin_stop(deadline); }
+Task<void> HttpServer::close(BootTime deadline) { return impl_->close(deadline); }
+
+}  // namespace belfry::server

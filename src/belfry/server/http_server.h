@@ -1,0 +1,51 @@
+// HTTP/1.1 on the kernel's thread: an accept loop, a coroutine a connection, one watchdog for all deadlines.
+//
+// Life of a connection: it waits for a request, reads its head, is checked by the guard, reads the body, has a route
+// answer, writes, and waits again; requests that were sent ahead are answered in order. Beast's composed operations are
+// not used: the own loop has twice their throughput.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "belfry/bus/message_bus.h"
+#include "belfry/clock/clock.h"
+#include "belfry/server/guard.h"
+#include "belfry/store/store.h"
+
+namespace belfry::server {
+
+// A connection costs about 8 KiB while it is idle.
+inline constexpr int kConnectionsMax = 10'000;
+
+struct ServerOptions {
+  std::string listen_host;
+  int port = 0;
+  std::vector<std::string> allow_hosts;
+  std::string token;
+  int connections_max = kConnectionsMax;
+};
+
+class HttpServer {
+ public:
+  HttpServer(asio::io_context& context, Clock& clock, bus::MessageBus& bus, store::Store& store, ServerOptions options);
+  ~HttpServer();
+
+  // Refuses an address that cannot be listened on, or that others than this machine can reach without a token.
+  static Result<> check_address(const std::string& host, bool has_token);
+  // Opens the port; nobody is answered before start(). Refuses when it is taken.
+  Result<> listen();
+  int port() const;  // the real one, also when 0 was asked for
+  void start();
+
+  // A stop in two steps. First: say so; connections go on, for acks. Resumes when the sends on their way are answered.
+  Task<void> begin_stop(BootTime deadline);
+  // Then: take no more connections and end those there are, at the latest at the deadline.
+  Task<void> close(BootTime deadline);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace belfry::server

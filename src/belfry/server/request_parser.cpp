@@ -1,0 +1,158 @@
+#include "belfry/server/request_parser.h"
+
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/basic_parser.hpp>
+#include <fmt/format.h>
+
+namespace belfry::server {
+namespace {
+
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+
+Method method_of(http::verb verb) {
+  switch (verb) {
+    case http::verb::get: return Method::get;
+    case http::verb::head: return Method::head;
+    case http::verb::post: return Method::post;
+    case http::verb::put: return Method::put;
+    case http::verb::patch: return Method::patch;
+    case http::verb::delete_: return Method::remove;
+    case http::verb::options: return Method::options;
+    default: return Method::other;
+  }
+}
+
+}  // namespace
+
+class RequestParser::Impl final : public http::basic_parser<true> {
+ public:
+  Impl() {
+    header_limit(kHeadBytesMax);
+    body_limit(boost::none);  // counted by ourselves: the limit depends on the route
+    eager(false);
+  }
+
+  Request request;
+  std::optional<ParseProblem> problem;
+  std::size_t body_bytes_max = 0;
+  std::size_t body_bytes = 0;
+  int version = 11;
+
+ private:
+  // Ends the parsing with an answer of ours.
+  void refuse(Errc code, std::string detail, int status, error_code& ec) {
+    problem = ParseProblem{{code, std::move(detail)}, status};
+    ec = http::error::bad_value;
+  }
+
+  void on_request_impl(http::verb verb, beast::string_view, beast::string_view target, int http_version,
+                       error_code& ec) override {
+    version = http_version;
+    request.method = method_of(verb);
+    std::string_view rest(target.data(), target.size());
+    // A proxy writes the whole URL; what counts is behind the host.
+    if (rest.starts_with("http://")) {
+      rest.remove_prefix(7);
+      rest.remove_prefix(std::min(rest.find('/'), rest.size()));
+    }
+    const std::size_t question = rest.find('?');
+    if (question != std::string_view::npos) request.query = rest.substr(question + 1);
+    auto path = percent_decoded(rest.substr(0, question), false);
+    if (!path) return refuse(Errc::invalid_argument, "the path has a % without two hexadecimal digits", 400, ec);
+    request.path = std::move(*path);
+  }
+
+  void on_response_impl(int, beast::string_view, int, error_code&) override {}
+
+  void on_field_impl(http::field field, beast::string_view, beast::string_view value, error_code& ec) override {
+    if (is_header_done()) return;  // a trailer says nothing that we want to hear
+    const std::string_view text(value.data(), value.size());
+    switch (field) {
+      case http::field::host:
+        request.host = text;
+        ++request.hosts;
+        break;
+      case http::field::origin:
+        request.origin = text;
+        request.has_origin = true;
+        break;
+      case http::field::authorization: request.authorization = text; break;
+      case http::field::content_type: request.content_type = text; break;
+      case http::field::accept_language: request.accept_language = text; break;
+      case http::field::content_encoding:
+        if (!beast::iequals(value, "identity"))
+          refuse(Errc::unsupported, fmt::format("Content-Encoding {} is not read; send the body as it is", text), 415,
+                 ec);
+        break;
+      case http::field::transfer_encoding:
+        // Anything else in front of the last encoding would leave the length to guessing.
+        if (!beast::iequals(value, "chunked"))
+          refuse(Errc::unsupported, fmt::format("Transfer-Encoding {} is not read; chunked is", text), 501, ec);
+        break;
+      case http::field::expect:
+        if (!beast::iequals(value, "100-continue"))
+          return refuse(Errc::unsupported, fmt::format("Expect: {} is not known", text), 417, ec);
+        request.expects_continue = true;
+        break;
+      default: break;
+    }
+  }
+
+  void on_header_impl(error_code&) override {}
+  void on_body_init_impl(const boost::optional<std::uint64_t>& length, error_code&) override {
+    if (length) request.body.reserve(std::min<std::size_t>(*length, body_bytes_max));
+  }
+
+  std::size_t take(beast::string_view bytes, error_code& ec) {
+    body_bytes += bytes.size();
+    if (body_bytes > body_bytes_max) {
+      refuse(Errc::too_large, fmt::format("the body is larger than {} bytes", body_bytes_max), 413, ec);
+      return 0;
+    }
+    request.body.append(bytes.data(), bytes.size());
+    return bytes.size();
+  }
+
+  std::size_t on_body_impl(beast::string_view bytes, error_code& ec) override { return take(bytes, ec); }
+  void on_chunk_header_impl(std::uint64_t, beast::string_view, error_code&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, beast::string_view bytes, error_code& ec) override {
+    return take(bytes, ec);
+  }
+  void on_finish_impl(error_code&) override {}
+};
+
+RequestParser::RequestParser() : impl_(std::make_unique<Impl>()) {}
+RequestParser::~RequestParser() = default;
+
+std::expected<std::size_t, ParseProblem> RequestParser::feed(std::string_view bytes) {
+  if (bytes.empty()) return 0;
+  const bool had_head = impl_->is_header_done();
+  impl_->eager(had_head);
+  error_code ec;
+  const std::size_t taken = impl_->put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
+  if (impl_->problem) return std::unexpected(*impl_->problem);
+  if (!ec || ec == http::error::need_more) return taken;
+  if (ec == http::error::header_limit || ec == http::error::buffer_overflow)
+    return std::unexpected(ParseProblem{
+        {Errc::too_large, fmt::format("the head of the request is larger than {} bytes", kHeadBytesMax)}, 431});
+  return std::unexpected(
+      ParseProblem{{Errc::invalid_argument, fmt::format("not an HTTP request: {}", ec.message())}, 400});
+}
+
+bool RequestParser::head_done() const { return impl_->is_header_done(); }
+bool RequestParser::done() const { return impl_->is_done(); }
+bool RequestParser::started() const { return impl_->got_some(); }
+bool RequestParser::keep_alive() const { return impl_->keep_alive(); }
+bool RequestParser::http_1_0() const { return impl_->version == 10; }
+
+std::optional<std::uint64_t> RequestParser::announced_bytes() const {
+  const auto length = impl_->content_length();
+  return length ? std::optional<std::uint64_t>(*length) : std::nullopt;
+}
+
+void RequestParser::set_body_limit(std::size_t bytes) { impl_->body_bytes_max = bytes; }
+Request& RequestParser::request() { return impl_->request; }
+
+}  // namespace belfry::server

@@ -1,0 +1,63 @@
+#include "belfry/server/router.h"
+
+#include <fmt/format.h>
+
+namespace belfry::server {
+namespace {
+
+Router::Route make_route(Method method, std::string_view pattern) {
+  Router::Route route{.method = method, .before = pattern, .after = "", .handler = {}, .stream = {}};
+  if (const std::size_t hole = pattern.find("{}"); hole != std::string_view::npos) {
+    route.before = pattern.substr(0, hole);
+    route.after = pattern.substr(hole + 2);
+    route.has_parameter = true;
+  }
+  return route;
+}
+
+// The text in the place of {}; empty for a pattern without one.
+std::optional<std::string_view> match(const Router::Route& route, std::string_view path) {
+  if (!route.has_parameter) return path == route.before ? std::optional(std::string_view()) : std::nullopt;
+  if (!path.starts_with(route.before)) return std::nullopt;
+  path.remove_prefix(route.before.size());
+  if (!path.ends_with(route.after)) return std::nullopt;
+  path.remove_suffix(route.after.size());
+  if (path.empty() || path.find_first_of("/:") != std::string_view::npos) return std::nullopt;
+  return path;
+}
+
+bool serves(Method route, Method asked) { return route == asked || (route == Method::get && asked == Method::head); }
+
+}  // namespace
+
+void Router::add(Method method, std::string_view pattern, Handler handler) {
+  Route route = make_route(method, pattern);
+  route.handler = std::move(handler);
+  routes_.push_back(std::move(route));
+}
+
+void Router::add_stream(Method method, std::string_view pattern, StreamHandler handler, std::size_t body_bytes_max) {
+  Route route = make_route(method, pattern);
+  route.stream = std::move(handler);
+  route.body_bytes_max = body_bytes_max;
+  routes_.push_back(std::move(route));
+}
+
+Result<const Router::Route*> Router::find(Request& request, std::string& allow) const {
+  for (const Route& route : routes_) {
+    const auto parameter = match(route, request.path);
+    if (!parameter) continue;
+    if (serves(route.method, request.method)) {
+      request.parameter = *parameter;
+      return &route;
+    }
+    allow += fmt::format("{}{}", allow.empty() ? "" : ", ", name(route.method));
+    if (route.method == Method::get) allow += ", HEAD";
+  }
+  if (!allow.empty())
+    return fail(Errc::method_not_allowed, fmt::format("{} takes {}", request.path.substr(0, 200), allow));
+  return fail(Errc::not_found,
+              fmt::format("there is nothing at {}; docs/api.md lists the routes", request.path.substr(0, 200)));
+}
+
+}  // namespace belfry::server

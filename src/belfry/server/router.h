@@ -1,0 +1,40 @@
+// Which request goes where. A pattern is a path with at most one {}: "/v1/messages/{}:deliver".
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belfry/base/limits.h"
+#include "belfry/server/http_message.h"
+
+namespace belfry::server {
+
+using Handler = std::function<Task<Response>(Request)>;
+// Answers through the exchange as it goes; what it returns is sent only if nothing was written before.
+using StreamHandler = std::function<Task<Response>(Request, Exchange&)>;
+
+class Router {
+ public:
+  void add(Method method, std::string_view pattern, Handler handler);
+  void add_stream(Method method, std::string_view pattern, StreamHandler handler, std::size_t body_bytes_max);
+
+  struct Route {
+    Method method;
+    std::string_view before;  // the pattern around its {}
+    std::string_view after;
+    bool has_parameter = false;
+    Handler handler;
+    StreamHandler stream;
+    std::size_t body_bytes_max = kBodyBytesMax;
+  };
+  // The route of this request, with request.parameter set; not_found, or method_not_allowed with the others in `allow`.
+  Result<const Route*> find(Request& request, std::string& allow) const;
+
+ private:
+  std::vector<Route> routes_;
+};
+
+}  // namespace belfry::server

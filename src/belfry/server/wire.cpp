@@ -1,0 +1,481 @@
+#include "belfry/server/wire.h"
+
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+
+#include <fmt/format.h>
+
+#include "belfry/base/limits.h"
+#include "belfry/bus/delay.h"
+#include "belfry/server/http_message.h"
+
+namespace belfry::server::wire {
+namespace {
+
+using Names = std::initializer_list<std::string_view>;
+
+std::string joined(Names names) {
+  std::string out;
+  for (const std::string_view one : names) out += fmt::format("{}{}", out.empty() ? "" : ", ", one);
+  return out;
+}
+
+std::unexpected<Error> wrong_type(std::string_view field, json::Value value, std::string_view wanted) {
+  return fail(Errc::invalid_argument, fmt::format("{} is {}; {} belongs there", field, json::name(value.kind), wanted));
+}
+
+// The members of one request object. A null stands for "not given".
+class Fields {
+ public:
+  // An empty body is an empty object: every field of it may be optional.
+  static Result<Fields> read(std::string_view what, std::string_view body, Names known) {
+    Fields fields;
+    if (body.empty()) return fields;
+    BELFRY_TRY(const json::Value value, json::parse(body));
+    if (value.kind != json::Kind::object)
+      return fail(Errc::invalid_argument,
+                  fmt::format("the body is {}; {} is an object with: {}", json::name(value.kind), what, joined(known)));
+    BELFRY_TRY(fields.members_, json::members(value));
+    for (const json::Member& member : fields.members_) {
+      if (std::find(known.begin(), known.end(), member.key) == known.end())
+        return fail(Errc::unknown_field,
+                    fmt::format("unknown field \"{}\"; {} knows: {}", member.key.substr(0, 100), what, joined(known)));
+    }
+    return fields;
+  }
+
+  std::optional<json::Value> find(std::string_view name) const {
+    for (const json::Member& member : members_)
+      if (member.key == name && member.value.kind != json::Kind::null) return member.value;
+    return std::nullopt;
+  }
+  // As it stands, null included: for payloads, where null is a value like any other.
+  std::optional<json::Value> find_any(std::string_view name) const {
+    for (const json::Member& member : members_)
+      if (member.key == name) return member.value;
+    return std::nullopt;
+  }
+
+  Result<> text(std::string_view name, std::string& into) const {
+    const auto value = find(name);
+    if (!value) return {};
+    if (value->kind != json::Kind::string) return wrong_type(name, *value, "a string");
+    into = json::text(*value);
+    return {};
+  }
+
+  // A whole number in a range that somebody else checks; here it only has to fit.
+  Result<> whole(std::string_view name, std::int64_t& into) const {
+    const auto value = find(name);
+    if (!value) return {};
+    if (value->kind != json::Kind::number) return wrong_type(name, *value, "a whole number");
+    const auto number = json::integer(*value);
+    if (!number || std::abs(*number) > 2'000'000'000'000)
+      return fail(Errc::invalid_argument, fmt::format("{} is {}; a whole number of ordinary size belongs there", name,
+                                                      value->raw.substr(0, 40)));
+    into = *number;
+    return {};
+  }
+
+  Result<> instant(std::string_view name, std::optional<WallTime>& into) const {
+    const auto value = find(name);
+    if (!value) return {};
+    if (value->kind == json::Kind::string) {
+      auto parsed = parse_iso(json::text(*value));
+      if (!parsed) return fail(parsed.error().code, fmt::format("{}: {}", name, parsed.error().detail));
+      into = *parsed;
+      return {};
+    }
+    if (value->kind != json::Kind::number)
+      return wrong_type(name, *value, "an instant (\"2027-01-01T09:00:00Z\" or milliseconds since 1970)");
+    const auto ms = json::integer(*value);
+    if (!ms || *ms < -kYearOneMs || *ms > to_ms(kLatestTime))
+      return fail(
+          Errc::invalid_time,
+          fmt::format("{} is {}; milliseconds since 1970 are a whole number up to {} (the end of the year 9999)", name,
+                      value->raw.substr(0, 40), to_ms(kLatestTime)));
+    into = wall_from_ms(*ms);
+    return {};
+  }
+
+  Result<> texts(std::string_view name, std::size_t most, std::vector<std::string>& into) const {
+    const auto value = find(name);
+    if (!value) return {};
+    if (value->kind != json::Kind::array) return wrong_type(name, *value, "a list of strings");
+    const auto elements = json::elements(*value);
+    if (elements.size() > most)
+      return fail(Errc::limit_exceeded,
+                  fmt::format("{} has {} entries; at most {} are taken", name, elements.size(), most));
+    into.reserve(elements.size());
+    for (const json::Value element : elements) {
+      if (element.kind != json::Kind::string)
+        return wrong_type(fmt::format("an entry of {}", name), element, "a string");
+      into.push_back(json::text(element));
+    }
+    return {};
+  }
+
+ private:
+  static constexpr std::int64_t kYearOneMs = 62'135'596'800'000;  // from 0001-01-01 to 1970-01-01
+
+  std::vector<json::Member> members_;
+};
+
+Result<> read_recipients(const Fields& fields, SendRequest& request) {
+  const auto to = fields.find("to");
+  if (!to) return fail(Errc::invalid_argument, "to is missing: the id of a recipient, or a list of them");
+  if (to->kind == json::Kind::array) {
+    request.to_is_list = true;
+    BELFRY_CHECK(fields.texts("to", kRecipientsPerSendMax, request.to));
+    if (request.to.empty()) return fail(Errc::invalid_argument, "to is an empty list; name at least one recipient");
+    return {};
+  }
+  if (to->kind != json::Kind::string) return wrong_type("to", *to, "the id of a recipient or a list of them");
+  request.to.push_back(json::text(*to));
+  return bus::check_id("to", request.to.front());
+}
+
+Result<> read_leases(const Fields& fields, std::vector<std::string>& leases) {
+  BELFRY_CHECK(fields.texts("leases", kReceiveMax, leases));
+  if (leases.empty())
+    return fail(Errc::invalid_argument, "leases is missing: a list of the leases that :receive handed out");
+  return {};
+}
+
+Result<> read_limit(const std::string& text, int& limit) {
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, limit);
+  if (read.ec != std::errc{} || read.ptr != end || limit < 1 || limit > kListPageMax)
+    return fail(Errc::invalid_argument,
+                fmt::format("limit \"{}\" is not a number from 1 to {}", text.substr(0, 40), kListPageMax));
+  return {};
+}
+
+void write_warnings(json::Writer& writer, const std::vector<std::string>& first,
+                    const std::vector<std::string>& second) {
+  if (first.empty() && second.empty()) return;
+  writer.key("warnings").array();
+  for (const std::string& one : first) writer.value(one);
+  for (const std::string& one : second) writer.value(one);
+  writer.end();
+}
+
+void write_sent(json::Writer& writer, const bus::Sent& sent, const std::vector<std::string>& warnings) {
+  writer.field("messageId", bus::to_text(sent.id));
+  if (sent.scheduled_at) writer.field("scheduledDeliveryTime", to_iso(*sent.scheduled_at));
+  write_warnings(writer, warnings, sent.warnings);
+}
+
+void write_time(json::Writer& writer, std::string_view name, std::optional<WallTime> time) {
+  writer.key(name);
+  if (time) {
+    writer.value(to_iso(*time));
+  } else {
+    writer.null();
+  }
+}
+
+void write_info(json::Writer& writer, const bus::MessageInfo& info, bool with_payload) {
+  writer.field("messageId", bus::to_text(info.id)).field("state", bus::word(info.state));
+  writer.field("to", info.to).field("from", info.from);
+  if (!info.task_id.empty()) writer.field("taskId", info.task_id);
+  writer.field("createdAt", to_iso(info.created_at)).field("deliverAt", to_iso(info.deliver_at));
+  write_time(writer, "deliveredAt", info.delivered_at);
+  writer.key("latenessMs");
+  if (info.lateness) {
+    writer.value(info.lateness->count());
+  } else {
+    writer.null();
+  }
+  writer.field("attempts", info.attempts).field("forced", info.forced);
+  if (info.expires_at) writer.field("expiresAt", to_iso(*info.expires_at));
+  if (info.ended_at) writer.field("endedAt", to_iso(*info.ended_at));
+  if (!info.ended_by.empty()) writer.field("endedBy", info.ended_by);
+  if (!info.reason.empty()) writer.field("reason", info.reason);
+  if (with_payload && !info.payload.empty()) writer.key("payload").raw(info.payload);
+}
+
+void write_counts(json::Writer& writer, const bus::Counts& counts) {
+  writer.field("pending", counts.pending).field("delayed", counts.delayed).field("inFlight", counts.in_flight);
+}
+
+}  // namespace
+
+// --- requests ---
+
+Result<SendRequest> read_send(std::string_view body) {
+  BELFRY_TRY(
+      const Fields fields,
+      Fields::read("a send", body, {"to", "payload", "from", "taskId", "delayMs", "deliverAt", "expiresAt", "key"}));
+  SendRequest request;
+  BELFRY_CHECK(read_recipients(fields, request));
+  const auto payload = fields.find_any("payload");
+  if (!payload) return fail(Errc::invalid_argument, "payload is missing: any JSON value may stand there");
+  bus::Outgoing& message = request.message;
+  message.payload = payload->raw;
+  BELFRY_CHECK(fields.text("from", message.from));
+  BELFRY_CHECK(fields.text("taskId", message.task_id));
+  BELFRY_CHECK(fields.instant("deliverAt", message.deliver_at));
+  BELFRY_CHECK(fields.instant("expiresAt", message.expires_at));
+  BELFRY_CHECK(fields.text("key", message.key));
+  if (const auto delay = fields.find("delayMs")) {
+    bus::DelayReading reading = bus::read_delay(*delay);
+    message.delay = reading.delay;
+    if (!reading.warning.empty()) request.warnings.push_back(std::move(reading.warning));
+  }
+  // Each recipient's own key must fit as well.
+  const std::size_t key_max = request.to_is_list ? kKeyBytesMax - kIdBytesMax - 1 : kKeyBytesMax;
+  if (message.key.size() > key_max)
+    return fail(Errc::invalid_argument, fmt::format("key has {} bytes; at most {} are taken{}", message.key.size(),
+                                                    key_max, request.to_is_list ? " with a list in to" : ""));
+  return request;
+}
+
+bus::Outgoing message_for(const SendRequest& request, const std::string& recipient) {
+  bus::Outgoing message = request.message;
+  message.to = recipient;
+  if (request.to_is_list && !message.key.empty()) message.key += "\n" + recipient;
+  return message;
+}
+
+Result<MoveRequest> read_move(std::string_view body) {
+  BELFRY_TRY(const Fields fields, Fields::read("a change of time", body, {"deliverAt", "delayMs"}));
+  MoveRequest request;
+  BELFRY_CHECK(fields.instant("deliverAt", request.deliver_at));
+  const auto delay = fields.find("delayMs");
+  if (request.deliver_at.has_value() == delay.has_value())
+    return fail(Errc::invalid_argument, "one of deliverAt and delayMs is needed, and only one");
+  if (delay) {
+    bus::DelayReading reading = bus::read_delay(*delay);
+    // Unlike a send, a change that makes no sense is better not made.
+    if (!reading.warning.empty()) return wrong_type("delayMs", *delay, "a number of milliseconds");
+    request.delay = reading.delay;
+  }
+  return request;
+}
+
+Result<bus::ReceiveRequest> read_receive(std::string_view body) {
+  BELFRY_TRY(const Fields fields, Fields::read("a receive", body, {"max", "waitMs", "leaseMs"}));
+  std::int64_t max = 1;
+  std::int64_t wait = 0;
+  std::int64_t lease = kLeaseDefault.count();
+  BELFRY_CHECK(fields.whole("max", max));
+  BELFRY_CHECK(fields.whole("waitMs", wait));
+  BELFRY_CHECK(fields.whole("leaseMs", lease));
+  // The bus knows the real bounds and words the refusal.
+  max = std::clamp<std::int64_t>(max, -1, INT32_MAX);
+  return bus::ReceiveRequest{
+      .recipient = {}, .max = static_cast<int>(max), .wait = Millis{wait}, .lease = Millis{lease}};
+}
+
+Result<AckRequest> read_ack(std::string_view body) {
+  BELFRY_TRY(const Fields fields, Fields::read("an ack", body, {"leases", "messageIds"}));
+  AckRequest request;
+  BELFRY_CHECK(fields.texts("leases", kReceiveMax, request.leases));
+  BELFRY_CHECK(fields.texts("messageIds", kReceiveMax, request.ids));
+  if (fields.find("leases").has_value() == fields.find("messageIds").has_value())
+    return fail(Errc::invalid_argument, "one of leases and messageIds is needed, and only one");
+  return request;
+}
+
+Result<ExtendRequest> read_extend(std::string_view body) {
+  BELFRY_TRY(const Fields fields, Fields::read("an extension", body, {"leases", "leaseMs"}));
+  ExtendRequest request;
+  BELFRY_CHECK(read_leases(fields, request.leases));
+  std::int64_t lease = request.lease.count();
+  BELFRY_CHECK(fields.whole("leaseMs", lease));
+  request.lease = Millis{lease};
+  return request;
+}
+
+Result<ReleaseRequest> read_release(std::string_view body) {
+  BELFRY_TRY(const Fields fields, Fields::read("a release", body, {"leases", "delayMs"}));
+  ReleaseRequest request;
+  BELFRY_CHECK(read_leases(fields, request.leases));
+  if (const auto delay = fields.find("delayMs")) {
+    const bus::DelayReading reading = bus::read_delay(*delay);
+    if (!reading.warning.empty()) return wrong_type("delayMs", *delay, "a number of milliseconds");
+    request.delay = reading.delay;
+  }
+  return request;
+}
+
+Result<AgentRequest> read_agent(std::string_view body) {
+  BELFRY_TRY(const Fields fields, Fields::read("an agent", body, {"id", "kind"}));
+  AgentRequest request{.id = {}, .kind = "external"};
+  BELFRY_CHECK(fields.text("id", request.id));
+  BELFRY_CHECK(fields.text("kind", request.kind));
+  if (!fields.find("id")) return fail(Errc::invalid_argument, "id is missing: 1 to 64 of a-z 0-9 _ . -");
+  if (request.kind != "external")
+    return fail(Errc::unsupported,
+                fmt::format("kind \"{}\" is not known; \"external\" is an agent that receives over HTTP",
+                            request.kind.substr(0, 40)));
+  return request;
+}
+
+Result<bus::ListRequest> read_list_query(std::string_view query) {
+  BELFRY_TRY(const auto pairs, query_pairs(query));
+  bus::ListRequest request;
+  for (const auto& [name, value] : pairs) {
+    if (name == "to") {
+      BELFRY_CHECK(bus::check_id("to", value));
+      request.to = value;
+    } else if (name == "from") {
+      BELFRY_CHECK(bus::check_id("from", value));
+      request.from = value;
+    } else if (name == "after") {
+      request.after = value;
+    } else if (name == "state") {
+      request.state = bus::parse_message_state(value);
+      if (!request.state)
+        return fail(
+            Errc::invalid_argument,
+            fmt::format("state \"{}\" is not known; there are delayed, pending, leased, acked, cancelled, expired, "
+                        "dead",
+                        value.substr(0, 40)));
+    } else if (name == "limit") {
+      BELFRY_CHECK(read_limit(value, request.limit));
+    } else {
+      return fail(
+          Errc::unknown_field,
+          fmt::format("unknown parameter \"{}\"; a list knows: to, from, state, limit, after", name.substr(0, 100)));
+    }
+  }
+  return request;
+}
+
+Result<PageQuery> read_page_query(std::string_view query) {
+  BELFRY_TRY(const auto pairs, query_pairs(query));
+  PageQuery page;
+  for (const auto& [name, value] : pairs) {
+    if (name == "after") {
+      page.after = value;
+    } else if (name == "limit") {
+      BELFRY_CHECK(read_limit(value, page.limit));
+    } else {
+      return fail(Errc::unknown_field,
+                  fmt::format("unknown parameter \"{}\"; this list knows: limit, after", name.substr(0, 100)));
+    }
+  }
+  return page;
+}
+
+Result<> read_nothing(std::string_view body) {
+  const auto fields = Fields::read("this route", body, {});
+  if (!fields) return std::unexpected(fields.error());
+  return {};
+}
+
+// --- answers ---
+
+std::string sent(const bus::Sent& sent, const std::vector<std::string>& warnings) {
+  json::Writer writer;
+  writer.object();
+  write_sent(writer, sent, warnings);
+  return writer.end().take();
+}
+
+std::string sent_to_each(const SendRequest& request, const std::vector<Result<bus::Sent>>& results) {
+  json::Writer writer;
+  writer.object().key("results").array();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    writer.object().field("to", request.to[i]);
+    if (results[i]) {
+      write_sent(writer, *results[i], request.warnings);
+    } else {
+      writer.field("error", word(results[i].error().code)).field("message", results[i].error().detail);
+    }
+    writer.end();
+  }
+  return writer.end().end().take();
+}
+
+std::string info(const bus::MessageInfo& info, const std::vector<std::string>& warnings) {
+  json::Writer writer;
+  writer.object();
+  write_info(writer, info, true);
+  write_warnings(writer, warnings, {});
+  return writer.end().take();
+}
+
+std::string list(const bus::ListResult& result) {
+  json::Writer writer;
+  writer.object().key("messages").array();
+  for (const bus::MessageInfo& one : result.messages) {
+    writer.object();
+    write_info(writer, one, false);  // a page of payloads could be a gigabyte
+    writer.end();
+  }
+  writer.end();
+  if (!result.next.empty()) writer.field("next", result.next);
+  return writer.end().take();
+}
+
+std::string deliveries(const std::vector<bus::Delivery>& deliveries, bool stopping) {
+  json::Writer writer;
+  writer.object().key("messages").array();
+  for (const bus::Delivery& one : deliveries) {
+    writer.object();
+    writer.field("messageId", bus::to_text(one.id)).field("to", one.to).field("from", one.from);
+    writer.key("payload").raw(one.payload);
+    if (!one.task_id.empty()) writer.field("taskId", one.task_id);
+    writer.field("createdAt", to_iso(one.created_at)).field("deliverAt", to_iso(one.deliver_at));
+    writer.field("deliveredAt", to_iso(one.delivered_at)).field("attempt", one.attempt);
+    writer.field("forced", one.forced).field("lease", one.lease);
+    writer.end();
+  }
+  writer.end();
+  if (stopping) writer.field("stopping", true);
+  return writer.end().take();
+}
+
+std::string outcome(std::string_view counted, const bus::AckOutcome& outcome) {
+  json::Writer writer;
+  writer.object().field(counted, outcome.acked);
+  if (!outcome.refused.empty()) {
+    writer.key("refused").array();
+    for (const auto& refused : outcome.refused) {
+      writer.object().field("messageId", refused.name).field("error", word(refused.error.code));
+      writer.field("message", refused.error.detail).end();
+    }
+    writer.end();
+  }
+  return writer.end().take();
+}
+
+std::string counts(const std::string& recipient, const bus::Counts& counts) {
+  json::Writer writer;
+  writer.object().field("recipient", recipient);
+  write_counts(writer, counts);
+  return writer.end().take();
+}
+
+std::string agent(const bus::RecipientRow& row, const bus::Counts& counts) {
+  json::Writer writer;
+  writer.object().field("id", row.name).field("kind", row.kind);
+  writer.field("createdAt", to_iso(wall_from_ms(row.created_ms)));
+  write_counts(writer, counts);
+  return writer.end().take();
+}
+
+std::string agents(std::string_view written, std::string_view next) {
+  json::Writer writer;
+  writer.object().key("agents").array();
+  if (!written.empty()) writer.raw(written);
+  writer.end();
+  if (!next.empty()) writer.field("next", next);
+  return writer.end().take();
+}
+
+std::string removed_agent(const std::string& id) {
+  json::Writer writer;
+  return writer.object().field("id", id).field("result", "done").end().take();
+}
+
+std::string changed(bus::MessageId id) {
+  json::Writer writer;
+  return writer.object().field("messageId", bus::to_text(id)).field("result", "done").end().take();
+}
+
+}  // namespace belfry::server::wire

@@ -1,0 +1,90 @@
+// JSON to types and back, for every route: what the API looks like stands here and nowhere else.
+//
+// Reading refuses what it does not know: a field with a typing mistake must not be dropped silently. Each refusal names the
+// field and what would be right.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belfry/base/json.h"
+#include "belfry/base/result.h"
+#include "belfry/bus/message_bus.h"
+
+namespace belfry::server::wire {
+
+// --- requests ---
+
+struct SendRequest {
+  std::vector<std::string> to;
+  bool to_is_list = false;
+  bus::Outgoing message;  // `to` is empty here
+  std::vector<std::string> warnings;
+};
+Result<SendRequest> read_send(std::string_view body);
+// The message for one of the recipients: with a list, the key counts for each of them alone.
+bus::Outgoing message_for(const SendRequest& request, const std::string& recipient);
+
+struct MoveRequest {
+  std::optional<WallTime> deliver_at;
+  Millis delay{0};  // counts if there is no deliver_at
+  std::vector<std::string> warnings;
+};
+Result<MoveRequest> read_move(std::string_view body);
+
+Result<bus::ReceiveRequest> read_receive(std::string_view body);
+
+struct AckRequest {
+  std::vector<std::string> leases;
+  std::vector<std::string> ids;  // one of the two is there
+};
+Result<AckRequest> read_ack(std::string_view body);
+
+struct ExtendRequest {
+  std::vector<std::string> leases;
+  Millis lease = kLeaseDefault;
+};
+Result<ExtendRequest> read_extend(std::string_view body);
+
+struct ReleaseRequest {
+  std::vector<std::string> leases;
+  Millis delay{0};
+};
+Result<ReleaseRequest> read_release(std::string_view body);
+
+struct AgentRequest {
+  std::string id;
+  std::string kind;
+};
+Result<AgentRequest> read_agent(std::string_view body);
+
+Result<bus::ListRequest> read_list_query(std::string_view query);
+
+struct PageQuery {
+  std::string after;  // a name; the page begins behind it
+  int limit = kListPageMax;
+};
+Result<PageQuery> read_page_query(std::string_view query);
+
+// For routes whose body says nothing: nothing, or an empty object.
+Result<> read_nothing(std::string_view body);
+
+// --- answers ---
+
+std::string sent(const bus::Sent& sent, const std::vector<std::string>& warnings);
+// One answer a recipient, in the order of `to`.
+std::string sent_to_each(const SendRequest& request, const std::vector<Result<bus::Sent>>& results);
+std::string info(const bus::MessageInfo& info, const std::vector<std::string>& warnings = {});
+std::string list(const bus::ListResult& result);
+std::string deliveries(const std::vector<bus::Delivery>& deliveries, bool stopping);
+// `counted` is the name of the number: acked, extended, released.
+std::string outcome(std::string_view counted, const bus::AckOutcome& outcome);
+std::string counts(const std::string& recipient, const bus::Counts& counts);
+std::string agent(const bus::RecipientRow& row, const bus::Counts& counts);
+// `written` are agents as JSON with commas between them; `next` is where the following page begins, empty at the end.
+std::string agents(std::string_view written, std::string_view next);
+std::string removed_agent(const std::string& id);
+std::string changed(bus::MessageId id);
+
+}  // namespace belfry::server::wire

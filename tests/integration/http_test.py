@@ -1,0 +1,971 @@
+#!/usr/bin/env python3
+"""The server as its clients see it: every route, every kind of bad request, stops and starts.
+
+    http_test.py [BELFRY]        drives build/release/belfry unless another program is named
+
+Each test has a server of its own on a free port of loopback, with a data directory of its own. Nothing sleeps to wait:
+the server is asked, or its log is read until the line is there.
+"""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BELFRY = os.environ.get("BELFRY", str(ROOT / "build/release/belfry"))
+PATIENCE = 20  # seconds until a test gives up
+
+
+class Server:
+    """One `belfry serve` with its log."""
+
+    def __init__(self, data, *flags, environment=None, listen="127.0.0.1:0", cwd=None):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("BELFRY_")}
+        self.process = subprocess.Popen(
+            [BELFRY, "serve", "--listen", listen, "--data", str(data), *flags],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**clean, **(environment or {})}, cwd=cwd,
+        )
+        self.log = []
+        self.news = threading.Condition()
+        self.reader = threading.Thread(target=self._read_log, daemon=True)
+        self.reader.start()
+        self.ready_line = self.process.stdout.readline()
+        match = re.search(r"http://(.+):(\d+)$", self.ready_line.strip())
+        self.port = int(match.group(2)) if match else None
+
+    def _read_log(self):
+        for line in self.process.stderr:
+            with self.news:
+                self.log.append(line)
+                self.news.notify_all()
+        with self.news:
+            self.log.append(None)
+            self.news.notify_all()
+
+    def wait_for_log(self, event):
+        deadline = time.monotonic() + PATIENCE
+        seen = 0
+        with self.news:
+            while True:
+                for line in self.log[seen:]:
+                    if line is None:
+                        raise AssertionError(f"the server ended without logging {event}: {self.log}")
+                    if f'"event":"{event}"' in line:
+                        return json.loads(line)
+                seen = len(self.log)
+                if not self.news.wait(deadline - time.monotonic()):
+                    raise AssertionError(f"{event} was not logged: {self.log}")
+
+    def events(self, event):
+        with self.news:
+            return [json.loads(line) for line in self.log if line and f'"event":"{event}"' in line]
+
+    def request(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            sent = dict(headers or {})
+            if body is not None and "Content-Type" not in sent:
+                sent["Content-Type"] = "application/json"
+            data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
+            connection.request(method, path, data, sent)
+            response = connection.getresponse()
+            response.text = response.read().decode()
+            return response
+        finally:
+            connection.close()
+
+    def call(self, method, path, body=None, status=200):
+        response = self.request(method, path, body)
+        if response.status != status:
+            raise AssertionError(f"{method} {path}: {response.status} {response.text}")
+        return json.loads(response.text)
+
+    def raw(self):
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def end(self, number=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return code
+
+
+def read_until(connection, wanted, data=b""):
+    while wanted not in data:
+        piece = connection.recv(65536)
+        if not piece:
+            raise AssertionError(f"the connection ended: {data!r}")
+        data += piece
+    return data
+
+
+class Case(unittest.TestCase):
+    flags = ()
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="belfry-http-")
+        self.addCleanup(self.folder.cleanup)
+        self.data = Path(self.folder.name) / "data"
+        self.server = self.start(*self.flags)
+        if self.server.port:
+            self.prepare()
+
+    def prepare(self):
+        self.server.call("POST", "/v1/agents", {"id": "worker", "kind": "external"}, 201)
+
+    def start(self, *flags, **options):
+        server = Server(options.pop("data", self.data), *flags, **options)
+        self.addCleanup(lambda: server.process.poll() is None and server.end(signal.SIGKILL))
+        return server
+
+    def refusal(self, response, status, error):
+        self.assertEqual(response.status, status, response.text)
+        answer = json.loads(response.text)
+        self.assertEqual(answer["error"], error, response.text)
+        self.assertTrue(answer["message"])
+        return answer
+
+    def send(self, server=None, **message):
+        return (server or self.server).call("POST", "/v1/messages", {"to": "worker", "payload": {"n": 1}, **message}, 201)
+
+    def receive(self, server=None, **wanted):
+        return (server or self.server).call("POST", "/v1/mailboxes/worker:receive", wanted)["messages"]
+
+    def ack(self, messages):
+        return self.server.call("POST", "/v1/mailboxes/worker:ack", {"leases": [m["lease"] for m in messages]})
+
+    def counts(self, server=None):
+        counts = (server or self.server).call("GET", "/v1/mailboxes/worker")
+        return counts["pending"], counts["delayed"], counts["inFlight"]
+
+    def belfry(self, *arguments, code=0, text="", environment=None):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("BELFRY_")}
+        clean["BELFRY_URL"] = f"http://127.0.0.1:{self.server.port}"
+        done = subprocess.run([BELFRY, *arguments], input=text, capture_output=True, text=True, timeout=PATIENCE,
+                              env={**clean, **(environment or {})}, check=False)
+        self.assertEqual(done.returncode, code, f"{arguments}: {done.stdout}{done.stderr}")
+        return done
+
+
+class Messages(Case):
+    # D2, D10
+    def test_a_message_without_a_delay_is_there_at_once(self):
+        sent = self.send(payload={"text": "héllo"}, **{"from": "planner", "taskId": "t1"})
+        self.assertEqual(list(sent), ["messageId"])
+
+        messages = self.receive()
+
+        self.assertEqual(len(messages), 1)
+        message = messages[0]
+        self.assertEqual(message["messageId"], sent["messageId"])
+        self.assertEqual((message["to"], message["from"], message["taskId"]), ("worker", "planner", "t1"))
+        self.assertEqual(message["payload"], {"text": "héllo"})
+        self.assertEqual((message["attempt"], message["forced"]), (1, False))
+        self.assertEqual(self.ack(messages), {"acked": 1})
+        self.assertEqual(self.counts(), (0, 0, 0))
+
+    # D20
+    def test_the_payload_keeps_its_bytes(self):
+        payload = '{"b": 1.50, "a":[1e400 ,"\\u00e9é"],  "z":null}'
+        body = '{"to":"worker","taskId":"task-7","payload":' + payload + "}"
+        self.assertEqual(self.server.request("POST", "/v1/messages", body.encode()).status, 201)
+
+        text = self.server.request("POST", "/v1/mailboxes/worker:receive", {}).text
+
+        self.assertIn('"payload":' + payload, text)
+        self.assertIn('"taskId":"task-7"', text)
+
+    # D1, D6, D10, D11
+    def test_a_delayed_message_is_counted_waits_and_wakes_who_waits(self):
+        began = time.time()
+        sent = self.send(delayMs=300)
+        self.assertRegex(sent["scheduledDeliveryTime"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        self.assertEqual(self.counts(), (0, 1, 0))
+        self.assertEqual(self.receive(), [])
+
+        messages = self.receive(waitMs=10000)
+
+        self.assertGreaterEqual(time.time() - began, 0.3)
+        self.assertEqual([m["messageId"] for m in messages], [sent["messageId"]])
+        info = self.server.call("GET", f"/v1/messages/{sent['messageId']}")
+        self.assertEqual(info["state"], "leased")
+        self.assertGreaterEqual(info["latenessMs"], 0)
+
+    # D3, D4, D5
+    def test_a_delay_that_makes_no_sense_is_none_and_says_so(self):
+        self.assertEqual(list(self.send(delayMs=-5)), ["messageId"])
+        self.assertIn("warnings", self.send(delayMs="soon"))
+        self.assertIn("warnings", self.send(delayMs=[1]))
+        self.assertIn("warnings", self.send(delayMs=True))
+        self.assertIn("scheduledDeliveryTime", self.send(delayMs="5000"))
+        far = self.send(delayMs=10**30)
+        self.assertEqual(far["scheduledDeliveryTime"], "9999-12-31T23:59:59.999Z")
+        self.assertTrue(far["warnings"])
+
+    # D10
+    def test_a_list_of_recipients_has_an_answer_each(self):
+        self.server.call("POST", "/v1/agents", {"id": "other"}, 201)
+        body = {"to": ["worker", "nobody", "No Name", "other"], "payload": 1, "key": "k", "delayMs": 60000}
+
+        first = self.server.call("POST", "/v1/messages", body, 201)["results"]
+        again = self.server.call("POST", "/v1/messages", body, 201)["results"]
+
+        self.assertEqual([r["to"] for r in first], body["to"])
+        self.assertEqual([r.get("error") for r in first], [None, "unknown_recipient", "invalid_id", None])
+        self.assertIn("scheduledDeliveryTime", first[0])
+        self.assertNotEqual(first[0]["messageId"], first[3]["messageId"])
+        self.assertEqual([r.get("messageId") for r in again], [r.get("messageId") for r in first])
+
+    # D10
+    def test_an_instant_is_iso_or_milliseconds(self):
+        iso = self.send(deliverAt="2099-01-01T08:00:00+08:00")
+        number = self.send(deliverAt=4070908800000)
+        past = self.send(deliverAt="2001-01-01T00:00:00Z")
+        self.assertEqual(iso["scheduledDeliveryTime"], "2099-01-01T00:00:00.000Z")
+        self.assertEqual(number["scheduledDeliveryTime"], "2099-01-01T00:00:00.000Z")
+        self.assertNotIn("scheduledDeliveryTime", past)
+        self.assertTrue(past["warnings"])
+
+    # D17
+    def test_a_key_makes_a_send_repeatable(self):
+        first = self.send(key="k1", delayMs=60000)
+        self.assertEqual(self.send(key="k1", delayMs=60000), first)
+        response = self.server.request("POST", "/v1/messages", {"to": "worker", "payload": 2, "key": "k1"})
+        self.refusal(response, 409, "key_conflict")
+        self.assertEqual(self.counts(), (0, 1, 0))
+
+    # D16
+    def test_messages_are_read_listed_moved_delivered_and_cancelled(self):
+        ids = [self.send(delayMs=60000 + i, **{"from": "boss"})["messageId"] for i in range(5)]
+        self.send(delayMs=90000)
+
+        page = self.server.call("GET", "/v1/messages?to=worker&from=boss&state=delayed&limit=1000")
+        self.assertEqual([m["messageId"] for m in page["messages"]], ids)
+        seen, after = [], ""
+        while True:
+            page = self.server.call("GET", f"/v1/messages?limit=2&after={after}")
+            seen += [m["messageId"] for m in page["messages"]]
+            after = page.get("next")
+            if not after:
+                break
+        self.assertEqual(len(seen), 6)
+        self.assertEqual(len(set(seen)), 6)
+
+        moved = self.server.call("PATCH", f"/v1/messages/{ids[0]}", {"deliverAt": "2099-01-01T00:00:00Z"})
+        self.assertEqual((moved["messageId"], moved["deliverAt"]), (ids[0], "2099-01-01T00:00:00.000Z"))
+        self.assertEqual(self.server.call("PATCH", f"/v1/messages/{ids[0]}", {"delayMs": 60000})["state"], "delayed")
+        done = self.server.call("POST", f"/v1/messages/{ids[1]}:deliver")
+        self.assertEqual(done, {"messageId": ids[1], "result": "done"})
+        self.assertEqual([m["messageId"] for m in self.receive()], [ids[1]])
+        self.refusal(self.server.request("DELETE", f"/v1/messages/{ids[1]}"), 409, "already_delivered")
+        self.assertEqual(self.server.call("DELETE", f"/v1/messages/{ids[2]}")["result"], "done")
+        self.refusal(self.server.request("DELETE", f"/v1/messages/{ids[2]}"), 409, "already_cancelled")
+        self.refusal(self.server.request("PATCH", f"/v1/messages/{ids[2]}", {"delayMs": 1}), 409, "already_cancelled")
+        info = self.server.call("GET", f"/v1/messages/{ids[2]}")
+        self.assertEqual((info["state"], info["endedBy"]), ("cancelled", "user"))
+
+    # D18
+    def test_leases_are_extended_released_and_lost(self):
+        sent = self.send()
+        first = self.receive(leaseMs=60000)
+        leases = [m["lease"] for m in first]
+        self.assertEqual(self.server.call("POST", "/v1/mailboxes/worker:extend", {"leases": leases, "leaseMs": 50000}),
+                         {"extended": 1})
+        self.assertEqual(self.server.call("POST", "/v1/mailboxes/worker:release", {"leases": leases}), {"released": 1})
+        second = self.receive(waitMs=5000)
+        self.assertEqual((second[0]["messageId"], second[0]["attempt"]), (sent["messageId"], 2))
+
+        lost = self.ack(first)
+
+        self.assertEqual(lost["acked"], 0)
+        self.assertEqual(lost["refused"][0]["error"], "lease_lost")
+        self.assertEqual(lost["refused"][0]["messageId"], sent["messageId"])
+        by_id = self.server.call("POST", "/v1/mailboxes/worker:ack", {"messageIds": [sent["messageId"]]})
+        self.assertEqual(by_id, {"acked": 1})
+
+    # D18
+    def test_a_message_that_nobody_acks_becomes_a_dead_letter(self):
+        sent = self.send()
+        for attempt in range(5):
+            got = self.receive(waitMs=5000)
+            self.assertEqual(got[0]["attempt"], attempt + 1)
+            self.server.call("POST", "/v1/mailboxes/worker:release", {"leases": [got[0]["lease"]]})
+        self.server.wait_for_log("bus.died")
+
+        dead = self.server.call("GET", "/v1/messages?state=dead")["messages"]
+        self.assertEqual([m["messageId"] for m in dead], [sent["messageId"]])
+        self.assertIn("5 attempts", dead[0]["reason"])
+        self.assertEqual(self.server.call("POST", f"/v1/messages/{sent['messageId']}:retry")["result"], "done")
+        self.assertEqual(len(self.receive(waitMs=5000)), 1)
+        self.refusal(self.server.request("POST", f"/v1/messages/{sent['messageId']}:drop"), 409, "wrong_state")
+
+    # D14
+    def test_removing_a_recipient_leaves_dead_letters(self):
+        sent = self.send()
+        self.assertEqual(self.server.call("GET", "/v1/agents/worker")["pending"], 1)
+        self.assertEqual(self.server.call("DELETE", "/v1/agents/worker"), {"id": "worker", "result": "done"})
+        self.server.wait_for_log("bus.died")
+        self.refusal(self.server.request("POST", "/v1/messages", {"to": "worker", "payload": 1}), 404, "unknown_recipient")
+        self.refusal(self.server.request("GET", "/v1/mailboxes/worker"), 404, "unknown_recipient")
+        self.refusal(self.server.request("GET", "/v1/agents/worker"), 404, "not_found")
+        info = self.server.call("GET", f"/v1/messages/{sent['messageId']}")
+        self.assertEqual((info["state"], info["reason"]), ("dead", "recipient_removed"))
+        self.assertEqual(self.server.call("POST", f"/v1/messages/{sent['messageId']}:drop")["result"], "done")
+
+    # D23
+    def test_a_message_expires(self):
+        soon = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 2)) + "Z"
+        sent = self.send(expiresAt=soon)
+        deadline = time.monotonic() + PATIENCE
+        while self.server.call("GET", f"/v1/messages/{sent['messageId']}")["state"] != "expired":
+            self.assertLess(time.monotonic(), deadline)
+        self.assertEqual(self.receive(), [])
+
+    # D9
+    def test_the_life_of_a_delayed_message_is_logged_and_payloads_are_not(self):
+        sent = self.send(delayMs=50, payload={"text": "a secret"})
+        delivered = self.server.wait_for_log("bus.delivered")
+        scheduled = self.server.wait_for_log("bus.scheduled")
+        self.assertEqual((scheduled["msg"], scheduled["id"]), ("发送延迟消息", sent["messageId"]))
+        self.assertEqual(delivered["msg"], "延迟消息已投递")
+        self.assertGreaterEqual(delivered["delayDrift"], 0)
+        self.assertNotIn("a secret", "".join(line for line in self.server.log if line))
+
+    def test_agents_are_listed_in_pages(self):
+        for name in ("b", "a", "c"):
+            self.server.call("POST", "/v1/agents", {"id": name}, 201)
+        first = self.server.call("GET", "/v1/agents?limit=2")
+        self.assertEqual([a["id"] for a in first["agents"]], ["a", "b"])
+        rest = self.server.call("GET", f"/v1/agents?after={first['next']}")
+        self.assertEqual([a["id"] for a in rest["agents"]], ["c", "worker"])
+        self.assertNotIn("next", rest)
+        self.refusal(self.server.request("POST", "/v1/agents", {"id": "a"}), 409, "already_exists")
+
+
+class Batches(Case):
+    def batch(self, body, headers=None):
+        return self.server.request("POST", "/v1/messages:batch", body,
+                                   {"Content-Type": "application/x-ndjson", **(headers or {})})
+
+    # D1, D2: ten thousand lines, some of them bad
+    def test_each_line_has_its_answer_in_order(self):
+        lines = []
+        for i in range(10_000):
+            if i % 1000 == 7:
+                lines.append('{"to":"nobody","payload":1}')
+            elif i % 1000 == 8:
+                lines.append("{not json")
+            else:
+                lines.append(json.dumps({"to": "worker", "payload": i, "delayMs": 3600000 if i % 2 else 0}))
+        response = self.batch("\n".join(lines).encode())
+
+        answers = [json.loads(line) for line in response.text.splitlines()]
+
+        self.assertEqual(response.status, 200)
+        self.assertEqual(len(answers), 10_000)
+        for i, answer in enumerate(answers):
+            wanted = {7: "unknown_recipient", 8: "invalid_json"}.get(i % 1000)
+            self.assertEqual(answer.get("error"), wanted, f"line {i}: {answer}")
+            self.assertEqual("scheduledDeliveryTime" in answer, wanted is None and i % 2 == 1)
+        self.assertEqual(sum(self.counts()), 9_980)
+        first = self.receive(max=3)
+        self.assertEqual([m["payload"] for m in first], [0, 2, 4])
+
+    def test_a_bad_line_spoils_nothing_but_itself(self):
+        body = b'\n{"to":"worker","payload":1}\r\n\n{"to":["worker"],"payload":1}\n{"to":"worker","payload":"\xff"}\n'
+        body += b'{"to":"worker","payload":"' + b"x" * (1 << 20) + b'"}\n' + b'{"to":"worker","payload":2}'
+        answers = [json.loads(line) for line in self.batch(body).text.splitlines()]
+        self.assertEqual([a.get("error") for a in answers],
+                         [None, "invalid_argument", "invalid_json", "too_large", None])
+
+    def test_a_batch_may_come_in_chunks_and_bits(self):
+        connection = self.server.raw()
+        connection.sendall(b"POST /v1/messages:batch HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nTransfer-Encoding: chunked\r\n\r\n"
+                           % self.server.port)
+        line = b'{"to":"worker","payload":"0123456789"}\n'
+        for i in range(len(line)):
+            connection.sendall(b"1\r\n" + line[i:i + 1] + b"\r\n")
+        connection.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(line), line))
+        answer = read_until(connection, b"0\r\n\r\n")
+        self.assertEqual(answer.count(b'{"messageId"'), 2)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % self.server.port)
+        read_until(connection, b'"status":"ok"')
+        connection.close()
+
+    def test_limits_of_a_batch(self):
+        self.refusal(self.batch(b"x" * ((32 << 20) + 1)), 413, "too_large")
+        answers = self.batch(b'{"to":"nobody","payload":1}\n' * 100_001).text.splitlines()
+        self.assertEqual(len(answers), 100_001)
+        self.assertEqual(json.loads(answers[-1])["error"], "limit_exceeded")
+        self.refusal(self.batch(b"", {"Content-Type": "text/html"}), 415, "unsupported")
+        empty = self.batch(b"")
+        self.assertEqual((empty.status, empty.text), (200, ""))
+
+
+class BadInput(Case):
+    def refused(self, body, error, status=400, path="/v1/messages"):
+        answer = self.refusal(self.server.request("POST", path, body), status, error)
+        self.assertEqual(sum(self.counts()), 0)
+        return answer["message"]
+
+    def test_bodies_that_are_not_json(self):
+        for body in (b"{", b'{"to":}', b'{"to":"worker","payload":1}}', b"\xff\xfe", b'{"to":"worker","payload":"\xc3\x28"}',
+                     b'{"to":"worker","payload":"\\ud800"}', b'{"to":"worker","payload":NaN}', b'{"a":1,"a":2}'):
+            self.refused(body, "invalid_json")
+        self.refused(b'{"to":"worker","payload":' + b"[" * 64 + b"]" * 64 + b"}", "invalid_json")
+        self.assertIn("byte", self.refused(b"{]", "invalid_json"))
+
+    def test_wrong_types_are_named(self):
+        self.assertIn("to is a number", self.refused({"to": 5, "payload": 1}, "invalid_argument"))
+        self.assertIn("to is missing", self.refused({"payload": 1}, "invalid_argument"))
+        self.assertIn("payload is missing", self.refused({"to": "worker"}, "invalid_argument"))
+        self.assertIn("from is a boolean", self.refused({"to": "worker", "payload": 1, "from": True}, "invalid_argument"))
+        self.refused({"to": [], "payload": 1}, "invalid_argument")
+        self.refused({"to": ["worker", 1], "payload": 1}, "invalid_argument")
+        self.refused({"to": "worker", "payload": 1, "deliverAt": "tomorrow"}, "invalid_time")
+        self.refused({"to": "worker", "payload": 1, "deliverAt": 1e300}, "invalid_time")
+        self.refused({"to": "worker", "payload": 1, "deliverAt": True}, "invalid_argument")
+        self.refused({"to": "worker", "payload": 1, "delayMs": 5, "deliverAt": "2099-01-01T00:00:00Z"}, "invalid_argument")
+        self.refused({"to": "worker", "payload": 1, "expiresAt": "2001-01-01T00:00:00Z"}, "invalid_argument")
+        self.refused({"to": "worker", "payload": 1, "key": "k" * 257}, "invalid_argument")
+        self.refused([], "invalid_argument")
+        self.refused(b"", "invalid_argument")
+
+    def test_unknown_fields_are_named_with_the_known_ones(self):
+        message = self.refused({"to": "worker", "payload": 1, "delay": 5}, "unknown_field")
+        self.assertIn('"delay"', message)
+        self.assertIn("delayMs", message)
+        self.refused({"to": "worker", "payload": 1, "quickReplies": ["a"]}, "unknown_field")
+        self.refused({"max": 1, "wait": 5}, "unknown_field", path="/v1/mailboxes/worker:receive")
+        self.refused({"ids": []}, "unknown_field", path="/v1/mailboxes/worker:ack")
+        self.refusal(self.server.request("GET", "/v1/messages?sate=dead"), 400, "unknown_field")
+        self.refusal(self.server.request("PATCH", "/v1/messages/0000000000000", {"schedule": "soon"}), 400, "invalid_id")
+
+    # D14
+    def test_ids_and_recipients(self):
+        self.refused({"to": "nobody", "payload": 1}, "unknown_recipient", 404)
+        for name in ("Worker", "a b", "", "ü", "x" * 65, "a/b"):
+            self.refused({"to": name, "payload": 1}, "invalid_id")
+            self.refused({"id": name}, "invalid_id", path="/v1/agents")
+        self.refused({"to": "worker", "payload": 1, "from": "Nobody!"}, "invalid_id")
+        self.refused({"id": "x", "kind": "robot"}, "unsupported", 501, path="/v1/agents")
+        self.refusal(self.server.request("GET", "/v1/messages/nonsense"), 400, "invalid_id")
+        self.refusal(self.server.request("GET", "/v1/messages?to=No"), 400, "invalid_id")
+        self.refusal(self.server.request("GET", "/v1/mailboxes/nobody"), 404, "unknown_recipient")
+
+    def test_numbers_out_of_range(self):
+        path = "/v1/mailboxes/worker:receive"
+        for body in ({"max": 0}, {"max": 1001}, {"max": "1"}, {"max": 1.5}, {"waitMs": -1}, {"waitMs": 60001},
+                     {"leaseMs": 1}, {"leaseMs": 1e18}, {"max": 1e99}):
+            self.refused(body, "invalid_argument", path=path)
+        for limit in ("0", "1001", "x", "-1", ""):
+            self.refusal(self.server.request("GET", f"/v1/messages?limit={limit}"), 400, "invalid_argument")
+        self.refusal(self.server.request("GET", "/v1/messages?state=sleeping"), 400, "invalid_argument")
+
+    def test_bodies_over_the_limit(self):
+        big = b'{"to":"worker","payload":"' + b"x" * (1 << 20) + b'"}'
+        self.refused(big, "too_large", 413)
+        connection = self.server.raw()
+        connection.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\n"
+                           % self.server.port)
+        connection.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(big), big))
+        self.assertIn(b" 413 ", read_until(connection, b"too_large"))
+        connection.close()
+
+    def test_heads_over_the_limit_and_nonsense(self):
+        host = b"Host: localhost:%d\r\n" % self.server.port
+        for head, status in ((b"GET /healthz HTTP/1.1\r\n" + host + b"X: " + b"x" * 20000 + b"\r\n\r\n", b" 431 "),
+                             (b"GET /" + b"x" * 20000 + b" HTTP/1.1\r\n" + host + b"\r\n", b" 431 "),
+                             (b"nonsense\r\n\r\n", b" 400 "),
+                             (b"GET /%zz HTTP/1.1\r\n" + host + b"\r\n", b" 400 "),
+                             (b"GET / HTTP/3.0\r\n" + host + b"\r\n", b" 400 "),
+                             (b"POST /v1/messages HTTP/1.1\r\n" + host + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n", b" 400 "),
+                             (b"POST /v1/messages HTTP/1.1\r\n" + host + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+                              b" 400 "),
+                             (b"POST /v1/messages HTTP/1.1\r\n" + host + b"Transfer-Encoding: gzip, chunked\r\n\r\n", b" 501 "),
+                             (b"POST /v1/messages HTTP/1.1\r\n" + host + b"Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\n", b" 415 "),
+                             (b"POST /v1/messages HTTP/1.1\r\n" + host + b"Expect: wonders\r\nContent-Length: 5\r\n\r\n", b" 417 ")):
+            connection = self.server.raw()
+            connection.sendall(head)
+            self.assertIn(status, read_until(connection, b"\r\n\r\n").split(b"\r\n")[0], head[:60])
+            connection.close()
+        self.assertEqual(self.server.call("GET", "/healthz")["status"], "ok")
+
+    def test_unknown_paths_methods_and_content_types(self):
+        for path in ("/v1", "/v1/messages/", "/v1/messages/a/b", "/v2/messages", "/v1/mailboxes/worker:eat", "/../etc/passwd"):
+            self.refusal(self.server.request("GET", path), 404, "not_found")
+        response = self.server.request("PUT", "/v1/messages", {})
+        self.refusal(response, 405, "method_not_allowed")
+        self.assertEqual(response.getheader("Allow"), "POST, GET, HEAD")
+        self.assertEqual(self.server.request("GET", "/v1/mailboxes/worker:receive").getheader("Allow"), "POST")
+        self.refusal(self.server.request("OPTIONS", "/v1/agents"), 405, "method_not_allowed")
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        self.refusal(self.server.request("POST", "/v1/messages", b"to=worker", form), 415, "unsupported")
+
+
+class Protocol(Case):
+    def head(self, method, path, *lines):
+        extra = b"".join(line + b"\r\n" for line in lines)
+        return b"%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n%s\r\n" % (method, path, self.server.port, extra)
+
+    def test_pipelined_requests_are_answered_in_order(self):
+        connection = self.server.raw()
+        requests = b""
+        for i in range(200):
+            body = json.dumps({"to": "worker", "payload": i}).encode()
+            requests += self.head(b"POST", b"/v1/messages", b"Content-Type: application/json", b"Content-Length: %d" % len(body)) + body
+            requests += self.head(b"GET", b"/v1/nowhere/%d" % i)
+        connection.sendall(requests + self.head(b"GET", b"/healthz", b"Connection: close"))
+        answers = b""
+        while piece := connection.recv(65536):
+            answers += piece
+        connection.close()
+        statuses = re.findall(rb"HTTP/1\.1 (\d+)", answers)
+        self.assertEqual(statuses, [b"201", b"404"] * 200 + [b"200"])
+        self.assertEqual([int(n) for n in re.findall(rb"/v1/nowhere/(\d+)", answers)], list(range(200)))
+        self.assertEqual([m["payload"] for m in self.receive(max=1000)], list(range(200)))
+
+    def test_expect_100_continue(self):
+        body = b'{"to":"worker","payload":1}'
+        connection = self.server.raw()
+        connection.sendall(self.head(b"POST", b"/v1/messages", b"Expect: 100-continue", b"Content-Length: %d" % len(body)))
+        self.assertEqual(read_until(connection, b"\r\n\r\n"), b"HTTP/1.1 100 Continue\r\n\r\n")
+        connection.sendall(body)
+        read_until(connection, b"messageId")
+        connection.close()
+        connection = self.server.raw()
+        connection.sendall(self.head(b"POST", b"/v1/messages", b"Expect: 100-continue", b"Content-Length: 99999999"))
+        self.assertIn(b" 413 ", read_until(connection, b"\r\n\r\n"))
+        connection.close()
+
+    def test_chunked_bodies_http_1_0_and_head(self):
+        connection = self.server.raw()
+        connection.sendall(self.head(b"POST", b"/v1/messages", b"Transfer-Encoding: chunked"))
+        connection.sendall(b'5\r\n{"to"\r\n16;x=y\r\n:"worker","payload":1}\r\n0\r\nTrailer: x\r\n\r\n')
+        read_until(connection, b"messageId")
+        connection.sendall(self.head(b"HEAD", b"/healthz") + self.head(b"GET", b"/healthz"))
+        answers = read_until(connection, b'"status":"ok"')
+        self.assertEqual(answers.count(b"HTTP/1.1 200"), 2)
+        self.assertEqual(answers.count(b'"status"'), 1)
+        connection.close()
+        connection = self.server.raw()
+        connection.sendall(b"GET /healthz HTTP/1.0\r\nHost: localhost:%d\r\n\r\n" % self.server.port)
+        answer = b""
+        while piece := connection.recv(65536):
+            answer += piece
+        self.assertIn(b"Connection: close", answer)
+        connection.close()
+
+    def test_every_answer_has_the_safe_headers(self):
+        for path in ("/", "/healthz", "/metrics", "/belfry.css", "/nowhere"):
+            response = self.server.request("GET", path)
+            self.assertEqual(response.getheader("X-Content-Type-Options"), "nosniff")
+            self.assertEqual(response.getheader("Cache-Control"), "no-store")
+            self.assertTrue(response.getheader("Date").endswith(" GMT"))
+
+    # D18: a client that left is not handed a message
+    def test_a_client_that_disconnects_while_waiting_gets_nothing(self):
+        body = b'{"waitMs":50000,"leaseMs":3600000}'
+        for _ in range(8):  # more than a message has attempts
+            connection = self.server.raw()
+            connection.sendall(self.head(b"POST", b"/v1/mailboxes/worker:receive", b"Content-Length: %d" % len(body)) + body)
+            connection.close()
+        deadline = time.monotonic() + PATIENCE
+        while "belfry_connections 1\n" not in self.server.request("GET", "/metrics").text:
+            self.assertLess(time.monotonic(), deadline)
+
+        sent = self.send()
+
+        messages = self.receive(waitMs=5000)
+        self.assertEqual([(m["messageId"], m["attempt"]) for m in messages], [(sent["messageId"], 1)])
+
+    def test_a_waiting_client_may_send_its_next_request_ahead(self):
+        body = b'{"waitMs":20000}'
+        connection = self.server.raw()
+        connection.sendall(self.head(b"POST", b"/v1/mailboxes/worker:receive", b"Content-Length: %d" % len(body)) + body)
+        connection.sendall(self.head(b"GET", b"/healthz"))
+        self.send(delayMs=100)
+        answers = read_until(connection, b'"status":"ok"')
+        self.assertLess(answers.index(b'"lease"'), answers.index(b'"status"'))
+        connection.close()
+
+    def test_many_waiting_clients_each_get_one(self):
+        got = []
+        def wait():
+            got.extend(self.receive(waitMs=10000))
+        threads = [threading.Thread(target=wait) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        for i in range(20):
+            self.send(payload=i)
+        for thread in threads:
+            thread.join(PATIENCE)
+        self.assertEqual(sorted(m["payload"] for m in got), list(range(20)))
+
+
+class Pages(Case):
+    def test_the_home_page_in_two_languages(self):
+        self.send(delayMs=60000)
+        english = self.server.request("GET", "/")
+        chinese = self.server.request("GET", "/", headers={"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.8"})
+        self.assertIn('lang="en"', english.text)
+        self.assertIn("worker", english.text)
+        self.assertIn('lang="zh-CN"', chinese.text)
+        self.assertIn('lang="zh-CN"', self.server.request("GET", "/?lang=zh").text)
+        self.assertIn('lang="en"', self.server.request("GET", "/?lang=en", headers={"Accept-Language": "zh"}).text)
+        policy = english.getheader("Content-Security-Policy")
+        self.assertIn("default-src 'none'", policy)
+        self.assertNotIn("unsafe", policy)
+        for page in (english.text, chinese.text):
+            self.assertNotRegex(page, r"<script|<style|style=|\bon\w+=|src=\"http|href=\"http")
+        self.assertEqual(self.server.request("GET", "/belfry.css").getheader("Content-Type"), "text/css; charset=utf-8")
+
+    # D11
+    def test_metrics_are_prometheus_text(self):
+        self.send(delayMs=20)
+        self.ack(self.receive(waitMs=5000))
+        self.send(delayMs=60000)
+        text = self.server.request("GET", "/metrics").text
+        for line in text.splitlines():
+            self.assertRegex(line, r'^(# (HELP|TYPE) .+|[a-z_]+(\{[a-z_]+="[^"]*"\})? [0-9.e+-]+)$')
+        values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        self.assertEqual(values['belfry_messages{state="delayed"}'], "1")
+        self.assertEqual(values["belfry_messages_accepted_total"], "2")
+        self.assertEqual(values["belfry_messages_acked_total"], "1")
+        self.assertEqual(values["belfry_lateness_seconds_count"], "1")
+        self.assertGreater(int(values["belfry_store_group_rows_count"]), 0)
+        self.assertGreater(int(values["process_resident_memory_bytes"]), 1 << 20)
+        self.assertIn("belfry_build_info", text)
+
+
+class Doors(Case):
+    def head_of(self, *headers):
+        connection = self.server.raw()
+        connection.sendall(b"GET /healthz HTTP/1.1\r\n" + b"".join(h.encode() + b"\r\n" for h in headers) + b"\r\n")
+        answer = read_until(connection, b"}")
+        connection.close()
+        return int(answer.split()[1]), answer
+
+    def test_a_foreign_host_or_origin_is_turned_away(self):
+        port = self.server.port
+        for host in ("127.0.0.1", "localhost", "LOCALHOST", "[::1]"):
+            self.assertEqual(self.head_of(f"Host: {host}:{port}")[0], 200)
+        for hosts in ([f"Host: evil.example:{port}"], ["Host: localhost"], [f"Host: localhost:{port + 1}"], [], ["Host:"],
+                      [f"Host: localhost:{port}", "Host: evil.example"]):
+            status, answer = self.head_of(*hosts)
+            self.assertEqual(status, 403)
+            self.assertIn(b"forbidden_host", answer)
+        good = f"Host: localhost:{port}"
+        self.assertEqual(self.head_of(good, f"Origin: http://127.0.0.1:{port}")[0], 200)
+        for origin in ("http://evil.example", "null", f"https://localhost:{port}", "http://localhost", ""):
+            status, answer = self.head_of(good, f"Origin: {origin}")
+            self.assertEqual(status, 403)
+            self.assertIn(b"forbidden_origin", answer)
+
+    def test_the_guard_comes_before_the_body(self):
+        connection = self.server.raw()
+        connection.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 100000\r\n\r\n")
+        self.assertIn(b" 403 ", read_until(connection, b"forbidden_host"))
+        connection.close()
+
+    def test_more_hosts_can_be_allowed(self):
+        self.server.end()
+        self.server = self.start("--allow-host", "bells.example")
+        for host in ("bells.example", "bells.example:8443", "BELLS.example"):
+            self.assertEqual(self.head_of(f"Host: {host}")[0], 200)
+        self.assertEqual(self.head_of("Host: bells.example", "Origin: https://bells.example")[0], 200)
+        self.assertEqual(self.head_of("Host: notbells.example")[0], 403)
+
+    def test_with_a_token_nothing_is_answered_without_it(self):
+        self.server.end()
+        token = Path(self.folder.name) / "token"
+        token.write_text("correct-horse-battery\n")
+        self.server = self.start("--token-file", str(token))
+        for path in ("/", "/healthz", "/metrics", "/v1/agents", "/nowhere"):
+            response = self.server.request("GET", path)
+            self.refusal(response, 401, "unauthorized")
+            self.assertIn("Bearer", response.getheader("WWW-Authenticate"))
+        for wrong in ("Bearer wrong", "Bearer correct-horse-batterx", "Basic correct-horse-battery", "Bearer ",
+                      "Bearer correct-horse-batteryy"):
+            self.refusal(self.server.request("GET", "/healthz", headers={"Authorization": wrong}), 401, "unauthorized")
+        right = {"Authorization": "Bearer correct-horse-battery"}
+        self.assertEqual(self.server.request("GET", "/healthz", headers=right).status, 200)
+        self.belfry("mailbox", "worker", code=1)
+        self.belfry("mailbox", "worker", environment={"BELFRY_TOKEN": "correct-horse-battery"})
+        self.belfry("mailbox", "worker", "--token-file", str(token))
+
+
+class Starts(Case):
+    def refused(self, *flags, code=1, says="", **options):
+        server = self.start(*flags, **options)
+        self.assertEqual(server.ready_line, "")
+        self.assertEqual(server.end(), code)
+        said = "".join(line for line in server.log if line)
+        self.assertIn(says, said)
+        self.assertEqual(len(said.splitlines()), 1 if code == 1 else 2, said)
+
+    def test_a_second_server_on_the_same_data_refuses(self):
+        self.refused(says="data_in_use")
+        self.send()
+        self.assertEqual(self.counts(), (1, 0, 0))
+
+    def test_a_port_in_use_refuses(self):
+        other = Path(self.folder.name) / "other"
+        self.refused(data=other, listen=f"127.0.0.1:{self.server.port}", says="in use")
+
+    def test_bad_settings_refuse_and_leave_nothing_behind(self):
+        folder = Path(self.folder.name)
+        new = folder / "new"
+        self.refused(data=new, listen="0.0.0.0:0", says="--token-file")
+        self.refused(data=new, listen="nonsense", says="port is missing")
+        self.refused("--token-file", str(folder / "none"), data=new, says="cannot read a token")
+        self.refused("--bogus", data=new, code=2, says="--bogus")
+        self.refused("--on-stop", "explode", data=new, says="deliver or keep")
+        self.refused(data=new, environment={"BELFRY_SERVER_LISTN": "x"}, says="BELFRY_SERVER_LISTN")
+        (folder / "bad.toml").write_text("[server]\nlisten = \"127.0.0.1:0\"\nlisen = 5\n")
+        self.refused("--config", str(folder / "bad.toml"), data=new, says="bad.toml:3: [server] lisen")
+        self.assertFalse(new.exists())
+        (folder / "file").write_text("")
+        self.refused(data=folder / "file", says="data directory")
+        (folder / "broken").mkdir()
+        (folder / "broken/belfry.db").write_bytes(b"not a database, not at all" * 100)
+        self.refused(data=folder / "broken", says="cannot open the data")
+
+    @unittest.skipIf(os.geteuid() == 0, "root may read everything")
+    def test_an_unreadable_directory_refuses(self):
+        closed = Path(self.folder.name) / "closed"
+        closed.mkdir(mode=0)
+        self.refused(data=closed, says="data directory")
+
+    def test_file_environment_and_flags_in_rising_priority(self):
+        self.server.end()
+        folder = Path(self.folder.name)
+        (folder / "belfry.toml").write_text('[server]\nlisten = "127.0.0.1:1"\non_stop = "keep"\n[retention]\ndays = 3\n')
+        self.server = self.start(cwd=folder, environment={"BELFRY_SERVER_LISTEN": "127.0.0.1:2"})
+        self.assertTrue(self.server.port)
+
+    def test_the_data_is_nobody_elses(self):
+        self.assertEqual(self.data.stat().st_mode & 0o777, 0o700)
+        for file in self.data.iterdir():
+            self.assertEqual(file.stat().st_mode & 0o077, 0, file)
+
+
+class Stops(Case):
+    # D12, D7
+    def test_a_graceful_stop_delivers_what_is_delayed(self):
+        later = self.send(delayMs=7200000)
+        sooner = self.send(delayMs=3600000)
+        self.assertEqual(self.server.end(), 0)
+        self.assertEqual(self.server.events("server.forced_delivery")[0]["msg"], "关闭时强制投递延迟消息")
+        self.assertEqual(self.server.events("server.forced_delivery")[0]["count"], 2)
+        self.assertEqual(self.server.events("server.stopped")[0]["accepted"], 2)
+        self.belfry("doctor", "--data", str(self.data))
+
+        self.server = self.start()
+
+        self.assertIn("clean", self.server.wait_for_log("server.started")["msg"])
+        messages = self.receive(max=10, waitMs=5000)
+        while len(messages) < 2:
+            messages += self.receive(max=10, waitMs=5000)
+        self.assertEqual([m["messageId"] for m in messages], [sooner["messageId"], later["messageId"]])
+        self.assertTrue(all(m["forced"] for m in messages))
+        self.assertEqual(messages[1]["deliverAt"], later["scheduledDeliveryTime"])
+
+    # D12
+    def test_keep_leaves_them_scheduled(self):
+        self.server.end()
+        self.server = self.start("--on-stop", "keep")
+        sent = self.send(delayMs=3600000)
+        self.assertEqual(self.server.end(signal.SIGINT), 0)
+        self.server = self.start("--on-stop", "keep")
+        self.assertEqual(self.counts(), (0, 1, 0))
+        self.assertEqual(self.server.call("GET", f"/v1/messages/{sent['messageId']}")["deliverAt"],
+                         sent["scheduledDeliveryTime"])
+
+    # G12
+    def test_while_stopping_sends_are_refused_receives_are_empty_and_acks_are_taken(self):
+        self.send()
+        self.send()
+        held = self.receive()
+        waiting = []
+        self.server.call("POST", "/v1/agents", {"id": "idle"}, 201)
+        thread = threading.Thread(target=lambda: waiting.append(
+            self.server.call("POST", "/v1/mailboxes/idle:receive", {"waitMs": 60000})))
+        thread.start()
+        self.server.process.send_signal(signal.SIGTERM)
+        self.server.wait_for_log("server.forced_delivery")
+
+        answer = self.refusal(self.server.request("POST", "/v1/messages", {"to": "worker", "payload": 1}), 503, "stopping")
+        self.assertGreater(answer["retryAfterMs"], 0)
+        self.assertEqual(self.server.call("GET", "/healthz")["status"], "stopping")
+        empty = self.server.call("POST", "/v1/mailboxes/worker:receive", {"waitMs": 60000})
+        self.assertEqual(empty, {"messages": [], "stopping": True})
+        thread.join(PATIENCE)
+        self.assertEqual(waiting[0]["messages"], [])
+        self.assertIsNone(self.server.process.poll())
+        self.assertEqual(self.ack(held), {"acked": 1})
+
+        self.assertEqual(self.server.process.wait(PATIENCE), 0)
+
+    # G12
+    def test_a_stop_ends_at_its_deadline(self):
+        self.server.end()
+        self.server = self.start("--stop-deadline", "500ms")
+        self.send()
+        self.assertEqual(len(self.receive()), 1)
+        idle = self.server.raw()
+        began = time.monotonic()
+        self.assertEqual(self.server.end(), 0)
+        self.assertGreaterEqual(time.monotonic() - began, 0.4)
+        self.assertLess(time.monotonic() - began, 10)
+        idle.close()
+        self.assertEqual(self.server.events("server.stopped")[0]["inFlight"], 1)
+
+    # D13
+    def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(self):
+        self.send()
+        self.send(delayMs=3600000)
+        self.receive()
+        self.server.process.send_signal(signal.SIGTERM)
+        self.server.wait_for_log("server.stopping")
+        began = time.monotonic()
+        self.assertEqual(self.server.end(signal.SIGINT), 130)
+        self.assertLess(time.monotonic() - began, 1)
+        warning = self.server.events("server.forced_exit")[0]
+        self.assertEqual((warning["level"], warning["msg"], warning["count"]), ("warn", "强制退出，延迟消息保留在存储中", 1))
+        self.belfry("doctor", "--data", str(self.data))
+
+        self.server = self.start()
+        self.assertEqual(self.server.wait_for_log("server.started")["live"], 2)
+
+    def test_a_kill_loses_nothing(self):
+        ids = {self.send(delayMs=0 if i % 2 else 3600000)["messageId"] for i in range(50)}
+        self.server.end(signal.SIGKILL)
+        self.assertIn('"lastStopWasClean":false', self.belfry("doctor", "--data", str(self.data), "--json").stdout)
+        self.server = self.start()
+        self.assertEqual(self.server.wait_for_log("server.started")["level"], "warn")
+        page = self.server.call("GET", "/v1/messages?limit=1000")
+        self.assertEqual({m["messageId"] for m in page["messages"]}, ids)
+
+    # D12: whatever was answered before the stop is delivered by it
+    def test_a_stop_under_load_loses_nothing(self):
+        accepted, stopped = [], threading.Event()
+        def sender():
+            while not stopped.is_set():
+                try:
+                    response = self.server.request("POST", "/v1/messages", {"to": "worker", "payload": 1, "delayMs": 3600000})
+                except (OSError, http.client.HTTPException):
+                    return
+                if response.status != 201:
+                    return
+                accepted.append(json.loads(response.text)["messageId"])
+        threads = [threading.Thread(target=sender) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while len(accepted) < 50:
+            pass
+        self.assertEqual(self.server.end(), 0)
+        stopped.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        forced = self.server.events("server.forced_delivery")[0]["count"]
+        self.assertGreaterEqual(forced, len(accepted))
+        self.server = self.start()
+        messages = []
+        while len(messages) < forced:
+            messages += self.receive(max=1000, waitMs=5000)
+        self.assertLessEqual(set(accepted), {m["messageId"] for m in messages})
+        self.assertTrue(all(m["forced"] for m in messages))
+
+
+class Commands(Case):
+    def prepare(self):
+        self.belfry("agents", "add", "worker")
+
+    # D10, D16, D18
+    def test_the_commands_of_the_readme(self):
+        self.assertRegex(self.belfry("send", "--to", "worker", "hello").stdout, r"^[0-9a-z]{13}\n$")
+        self.assertIn('{"text":"hello"}', self.belfry("receive", "worker", "--ack").stdout)
+        sent = self.belfry("send", "--to", "worker", "--delay", "1s", '{"text":"tea"}').stdout
+        self.assertIn("delivery at", sent)
+        self.assertRegex(self.belfry("mailbox", "worker").stdout, r"delayed\s+1\n")
+        self.assertIn('{"text":"tea"}', self.belfry("receive", "worker", "--wait", "100s", "--ack").stdout)
+        story = self.belfry("why", sent.split()[0]).stdout
+        for part in ("is acked", "sent", "due", "delivered", "late", "acked", "by worker"):
+            self.assertIn(part, story)
+        self.assertIn(sent.split()[0], self.belfry("messages", "list", "--state", "acked").stdout)
+
+    def test_what_is_sent(self):
+        self.belfry("send", "--to", "worker", "-", text="from stdin\n")
+        self.belfry("send", "--to", "worker", "[1,2]")
+        self.belfry("send", "--to", "worker", "5")
+        messages = json.loads(self.belfry("receive", "worker", "--max", "9", "--json").stdout)["messages"]
+        self.assertEqual([m["payload"] for m in messages], [{"text": "from stdin"}, [1, 2], {"text": "5"}])
+        self.belfry("agents", "add", "other")
+        both = json.loads(self.belfry("send", "--to", "worker", "--to", "other", "--json", "x").stdout)
+        self.assertEqual(len(both["results"]), 2)
+        self.belfry("send", "--to", "worker", "--to", "nobody", "x", code=1)
+
+    # D16
+    def test_changing_messages(self):
+        first, second, third = (self.belfry("send", "--to", "worker", "--delay", "1h", "x").stdout.split()[0] for _ in range(3))
+        self.belfry("messages", "move", first, "--delay", "5m")
+        self.belfry("messages", "move", first, "--at", "2099-01-01T00:00:00Z")
+        self.belfry("messages", "now", second)
+        self.belfry("messages", "cancel", third)
+        self.assertIn("already_cancelled", self.belfry("messages", "cancel", third, code=1).stderr)
+        self.assertIn("cancelled", self.belfry("messages", "show", third).stdout)
+        self.assertIn("2099-01-01", self.belfry("messages", "list").stdout)
+        self.assertIn("no messages", self.belfry("messages", "dead", "list").stderr)
+        self.belfry("messages", "dead", "retry", first, code=1)
+        self.belfry("messages", "dead", "drop", first, code=1)
+        self.assertIn("worker", self.belfry("agents", "list").stdout)
+        self.belfry("agents", "remove", "worker")
+        self.assertIn("nobody yet", self.belfry("agents", "list").stderr)
+
+    def test_exit_codes(self):
+        self.belfry("--version")
+        for command in ("serve", "send", "receive", "messages", "mailbox", "agents", "why", "doctor"):
+            self.assertIn("--json" if command not in ("messages", "agents") else "list", self.belfry(command, "--help").stdout)
+            self.belfry(command, "--version")
+        self.belfry("mailbox", "nobody", code=1)
+        self.belfry("send", "--to", "worker", "--delay", "soon", "x", code=2)
+        self.belfry("send", "--to", "worker", "--at", "tomorrow", "x", code=2)
+        self.belfry("send", "x", code=2)
+        self.assertIn("bogus", self.belfry("bogus", code=2).stderr)
+        self.assertIn("bogus", self.belfry("messages", "bogus", code=2).stderr)
+        self.belfry("mailbox", "worker", "--server", "ftp://x", code=2)
+        gone = self.belfry("mailbox", "worker", "--server", "http://127.0.0.1:1", code=3)
+        self.assertIn("belfry serve", gone.stderr)
+        refused = json.loads(self.belfry("mailbox", "nobody", "--json", code=1).stdout)
+        self.assertEqual(refused["error"], "unknown_recipient")
+
+    def test_doctor_wants_data_that_nobody_uses(self):
+        self.assertIn("data_in_use", self.belfry("doctor", "--data", str(self.data), code=1).stderr)
+        self.assertIn("no Belfry data", self.belfry("doctor", "--data", self.folder.name, code=1).stderr)
+        self.belfry("send", "--to", "worker", "x")
+        self.server.end()
+        done = self.belfry("doctor", "--data", str(self.data)).stdout
+        self.assertRegex(done, r"worker\s+1\s+1\s+0\s+0\s+0\s+0")
+        self.assertTrue(done.endswith("clean\n"))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-") and os.access(sys.argv[1], os.X_OK):
+        BELFRY = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=1)
