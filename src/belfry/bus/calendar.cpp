@@ -12,11 +12,11 @@ namespace {
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kSecondMs = 1'000;
 
-// Entries in memory past which the window shrinks to the next few seconds: 56 bytes each.
-constexpr std::size_t kEntriesMax = 400'000;
+// How far the window reaches when memory is full.
 constexpr std::int64_t kShortLeadMs = 3'000;
-// A bucket of a second or less that has more rows than this is split finer instead of being taken whole.
-constexpr std::int64_t kFineBucketRowsMax = 100'000;
+constexpr std::int64_t kFullLeadMs = 15'000;
+// A bucket of a second or less that has more pages than this is split finer instead of being taken whole.
+constexpr std::int64_t kFineBucketPagesMax = 50;
 
 // A row that was read although it is much farther away than its bucket is put back: somebody set a clock.
 constexpr std::int64_t kTooEarlyMs = 600'000;
@@ -26,7 +26,7 @@ constexpr std::int64_t kTooEarlyMs = 600'000;
 constexpr std::int64_t lead_ms(int level) {
   if (level == 0) return 2'000;
   if (level == 1) return 4'000;
-  return std::max<std::int64_t>(15'000, bucket_width(level) / 8);
+  return std::max<std::int64_t>(kFullLeadMs, bucket_width(level) / 8);
 }
 
 }  // namespace
@@ -38,6 +38,8 @@ Calendar::Calendar(Clock& clock, store::Store& store, const Start& start)
       first_life_end_(start.last_sequence),
       last_done_(start.last_sequence),
       forced_(start.forced),
+      chunk_rows_(start.chunk_rows),
+      entries_max_(start.entries_max),
       elapsed_(kSecondNs),
       wall_(kSecondMs),
       recovered_(kSecondMs) {}
@@ -126,7 +128,7 @@ void Calendar::take_due(const Now& now, int limit, std::vector<Entry>& due) {
   recovered_.take_due(std::min(wall, barrier_ms() - 1), room(), due);
   wall_.take_due(wall, room(), due);
   elapsed_.take_due(now.boot.time_since_epoch().count(), room(), due);
-  if (hungry_ && in_memory() < kEntriesMax / 2) {
+  if (hungry_ && in_memory() < entries_max_ / 2) {
     hungry_ = false;
     wake_.ring();
   }
@@ -160,18 +162,16 @@ Task<void> Calendar::run(std::function<void()> news) {
 CalendarLook Calendar::look(const Now& now) const {
   CalendarLook look;
   const std::int64_t axis = timeline_.axis_ms(now);
-  const bool crowded = in_memory() > kEntriesMax / 2;
   for (int level = 0; level < kLevels; ++level) {
     look.from_ms[level] = from_[level];
-    const std::int64_t lead =
-        crowded && level <= kFinestLevel ? std::min(kShortLeadMs, lead_ms(level)) : lead_ms(level);
+    const std::int64_t lead = level <= kFinestLevel ? std::min(lead_limit_ms_, lead_ms(level)) : lead_ms(level);
     look.until_ms[level] = std::max(from_[level], axis + lead);
   }
   look.sequence_after = forced_ ? forced_->up_to : 0;
   look.sequence_up_to = last_done_;
   look.partial = partial_;
   look.partial_after = partial_after_;
-  look.rows_max = kChunkRows;
+  look.rows_max = chunk_rows_;
   return look;
 }
 
@@ -189,10 +189,10 @@ Task<void> Calendar::pass() {
       const auto stored = co_await store_.write<void>(std::move(job));
       if (!stored) co_return;
     }
-    if (in_memory() > kEntriesMax) {
+    if (in_memory() > entries_max_) {
       evict(now);
       // Still too many: they are due within seconds. Go on when they have been delivered.
-      hungry_ = in_memory() > kEntriesMax;
+      hungry_ = in_memory() > entries_max_;
       if (hungry_) co_return;
     }
     looking_ = true;
@@ -214,12 +214,14 @@ Task<void> Calendar::pass() {
     merge(std::move(*page));
     if (!too_early_.empty()) co_await put_back(std::exchange(too_early_, {}));
     if (crowded) co_await split(*crowded, 0);
-    if (partial_ && partial_->level > 0 && partial_rows_ > kFineBucketRowsMax) {
+    if (partial_ && partial_->level > 0 && partial_rows_ > kFineBucketPagesMax * chunk_rows_) {
       const Bucket bucket = *partial_;
       co_await split(bucket, partial_after_);
     }
     if (finished) {
       caught_up_ = true;
+      // There is room again: reach farther, a little at a time, so as not to read in vain what must be dropped again.
+      if (in_memory() < entries_max_ / 4) lead_limit_ms_ = std::min(lead_limit_ms_ * 2, kFullLeadMs);
       co_return;
     }
   }
@@ -258,17 +260,22 @@ Millis Calendar::remaining(const CalendarRow& row, const Now& now) const {
 Task<void> Calendar::split(Bucket crowded, std::int64_t after) {
   while (!stopping_) {
     const std::int64_t axis = timeline_.axis_ms(clock_.now());
-    auto job = [crowded, after, axis](store::Connection& connection) -> Result<int> {
-      return MessageTables::split_bucket(connection, crowded, after, axis, kChunkRows);
+    auto job = [crowded, after, axis, rows = chunk_rows_](store::Connection& connection) -> Result<int> {
+      return MessageTables::split_bucket(connection, crowded, after, axis, rows);
     };
-    const auto moved = co_await store_.write<int>(std::move(job), kChunkRows);
-    if (!moved || *moved < kChunkRows) co_return;
+    const auto moved = co_await store_.write<int>(std::move(job), chunk_rows_);
+    if (!moved || *moved < chunk_rows_) co_return;
   }
 }
 
 // The clocks were set: these rows lie too early on the axis. Without this they would all have to wait in memory.
 Task<void> Calendar::put_back(std::vector<std::pair<CalendarRow, std::int64_t>> rows) {
   const std::int64_t axis = timeline_.axis_ms(clock_.now());
+  std::erase_if(rows, [&](const auto& item) {
+    if (!was_read(bucket_for(item.second, axis), item.first.sequence)) return false;
+    enter(item.first);  // where it belongs was read already: it stays in memory
+    return true;
+  });
   auto job = [rows, axis](store::Connection& connection) -> Result<> {
     for (const auto& [row, look_ms] : rows) MessageTables::replace(connection, row, look_ms, bucket_for(look_ms, axis));
     return {};
@@ -279,6 +286,7 @@ Task<void> Calendar::put_back(std::vector<std::pair<CalendarRow, std::int64_t>> 
 }
 
 void Calendar::evict(const Now& now) {
+  lead_limit_ms_ = kShortLeadMs;
   const std::int64_t keep_before = timeline_.axis_ms(now) + kShortLeadMs;
   const auto far = [&](const Entry& entry) {
     if (Bucket::from_key(entry.bucket).start_ms < keep_before) return false;

@@ -30,6 +30,8 @@ class Calendar {
     std::int64_t last_sequence;  // what an earlier life sent is up to here, and waits on the wall clock
     Millis ahead;
     std::optional<Forced> forced;
+    int chunk_rows;           // of one page or one split
+    std::size_t entries_max;  // in memory
   };
   Calendar(Clock& clock, store::Store& store, const Start& start);
 
@@ -93,6 +95,8 @@ class Calendar {
   std::int64_t first_life_end_;  // the last sequence of earlier lives
   std::int64_t last_done_;
   std::optional<Forced> forced_;
+  int chunk_rows_;
+  std::size_t entries_max_;
 
   // Three lanes, for an entry is due by the clock that it waits on: this life's delays on the elapsed clock; instants on
   // the wall clock; what earlier lives left, on the wall clock too, but only as far as the calendar was read, so that a
@@ -104,6 +108,7 @@ class Calendar {
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> gone_;
 
   std::int64_t from_[kLevels] = {};
+  std::int64_t lead_limit_ms_ = 15'000;  // shorter while memory is short
   std::optional<Bucket> partial_;
   std::int64_t partial_after_ = 0;
   std::int64_t partial_rows_ = 0;

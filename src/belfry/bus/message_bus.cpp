@@ -12,16 +12,7 @@
 namespace belfry::bus {
 namespace {
 
-// Bodies in memory: what a burst of a hundred thousand small messages needs, and a fraction of what we may use.
-constexpr std::size_t kBodyCacheBytes = 48u << 20;
 constexpr int kPrefetchRows = 500;
-
-// A mailbox may hold a burst; when all together hold much, each keeps only its next few.
-constexpr std::size_t kMailboxMax = 200'000;
-constexpr std::size_t kMailboxMaxWhenCrowded = 256;
-constexpr std::size_t kReadyMax = 400'000;
-constexpr std::size_t kRefillBelow = 1'000;
-constexpr int kRefillRows = 1'000;
 constexpr std::size_t kRefillBytes = 4u << 20;
 
 constexpr Nanos kTick = std::chrono::seconds{1};
@@ -38,12 +29,15 @@ MessageBus::MessageBus(asio::io_context& context, Clock& clock, Random& random, 
       options_(options),
       start_([&] {
         MessageTables::migrate(store.connection_before_start());
+        tables_.keys().load(store.connection_before_start());
         return MessageTables::load(store.connection_before_start());
       }()),
       calendar_(clock, store,
-                {.last_sequence = start_.last_sequence, .ahead = Millis{start_.ahead_ms}, .forced = start_.forced}),
+                {.last_sequence = start_.last_sequence, .ahead = Millis{start_.ahead_ms}, .forced = start_.forced,
+                 .chunk_rows = options.chunk_rows,
+                 .entries_max = options.calendar_entries_max}),
       leases_(random.next() >> 8),
-      bodies_(kBodyCacheBytes),
+      bodies_(options.body_cache_bytes),
       next_sequence_(start_.last_sequence),
       forced_(start_.forced),
       next_tick_(clock.now().boot),
@@ -219,7 +213,7 @@ void MessageBus::log_unread_deliveries() {
 // --- mailboxes and backlog ---
 
 std::size_t MessageBus::mailbox_room() const {
-  return ready_in_memory_ < kReadyMax ? kMailboxMax : kMailboxMaxWhenCrowded;
+  return ready_in_memory_ < options_.ready_max ? options_.mailbox_max : options_.mailbox_max_when_crowded;
 }
 
 void MessageBus::arrive(Recipient& recipient, const Ready& ready) {
@@ -253,7 +247,7 @@ void MessageBus::overflow(Recipient& recipient, const Ready& ready) {
   overflow_->rows_.emplace_back(recipient.row.number, ready);
   ++recipient.mailbox.writing;
   bodies_.drop(ready.order.sequence);
-  if (overflow_->rows_.size() >= kChunkRows / 2) flush_overflow();
+  if (static_cast<int>(overflow_->rows_.size()) >= options_.chunk_rows / 2) flush_overflow();
 }
 
 void MessageBus::flush_overflow() {
@@ -287,20 +281,20 @@ std::optional<Order> MessageBus::sweep_bound(const Recipient& recipient) const {
 void MessageBus::refill(Recipient& recipient) {
   Mailbox& mailbox = recipient.mailbox;
   if (mailbox.unread == 0 || mailbox.reading || mailbox.writing > 0 || mailbox.read_to_end || recipient.removed() ||
-      mailbox.size() >= std::min(kRefillBelow, mailbox_room()))
+      mailbox.size() >= std::min(static_cast<std::size_t>(options_.refill_rows), mailbox_room()))
     return;
   mailbox.reading = true;
   auto rows = std::make_shared<std::vector<BacklogRow>>();
   store_.read_later(
-      [rows, number = recipient.row.number, after = mailbox.read_up_to,
+      [rows, rows_max = options_.refill_rows, number = recipient.row.number, after = mailbox.read_up_to,
        before = sweep_bound(recipient)](store::Connection& connection) {
-        *rows = MessageTables::read_backlog(connection, number, after, before, kRefillRows, kRefillBytes);
+        *rows = MessageTables::read_backlog(connection, number, after, before, rows_max, kRefillBytes);
       },
       [this, rows, number = recipient.row.number](const Result<>& outcome) {
         // A page that ends early for its bytes has at least those; only an empty or short one ends the backlog.
         std::size_t bytes = 0;
         for (const BacklogRow& row : *rows) bytes += row.body.bytes();
-        const bool filled = static_cast<int>(rows->size()) == kRefillRows || bytes >= kRefillBytes;
+        const bool filled = static_cast<int>(rows->size()) == options_.refill_rows || bytes >= kRefillBytes;
         refilled(recipients_[number], outcome ? std::move(*rows) : std::vector<BacklogRow>{}, outcome && filled);
       });
 }
@@ -427,8 +421,8 @@ void MessageBus::let_die(Recipient& recipient, const Ready& ready, std::string r
 Task<void> MessageBus::keep_house() {
   while (!stopping_) {
     const std::int64_t before_ms = to_ms(round_down(clock_.now().wall) - options_.retention);
-    auto job = [before_ms](store::Connection& connection) -> Result<bool> {
-      return MessageTables::drop_old(connection, before_ms, kChunkRows);
+    auto job = [this, before_ms](store::Connection& connection) -> Result<bool> {
+      return tables_.drop_old(connection, before_ms, kChunkRows);
     };
     const auto more = co_await store_.write<bool>(std::move(job), kChunkRows);
     if (!more || !*more) co_return;
@@ -610,7 +604,7 @@ Task<bool> MessageBus::sweep_once(Forced forced) {
   CalendarLook look;
   std::fill(std::begin(look.until_ms), std::end(look.until_ms), (std::int64_t{1} << kStartBits) - 1);
   look.sequence_up_to = forced.up_to;
-  look.rows_max = kChunkRows;
+  look.rows_max = options_.chunk_rows;
   look.split_crowded = false;
   while (!stopping_) {
     auto job = [look](store::Connection& connection) -> Result<CalendarPage> {

@@ -33,6 +33,15 @@ namespace belfry::bus {
 struct BusOptions {
   Millis retention = kRetentionDefault;
   int attempts_max = kAttemptsMax;
+
+  // How much is kept in memory. Tests make these small, so that a few messages go through what else takes millions.
+  int chunk_rows = kChunkRows;
+  std::size_t calendar_entries_max = 400'000;   // past it only the next seconds stay in memory: 56 bytes each
+  std::size_t mailbox_max = 200'000;            // a burst; 72 bytes each
+  std::size_t mailbox_max_when_crowded = 256;   // when all mailboxes together hold
+  std::size_t ready_max = 400'000;              // more than this
+  int refill_rows = 1'000;
+  std::size_t body_cache_bytes = 48u << 20;     // what a burst of a hundred thousand small messages needs
 };
 
 // Lets whoever waits for messages leave before they come: nothing is handed out after that.
@@ -189,6 +198,7 @@ class MessageBus final : public DueSource {
   Result<std::unique_ptr<SendWork>> make_send(Outgoing message);
   void submit_send(Outgoing message, SendDone done);
   void sent(SendWork& work, Result<> outcome);
+  Task<void> write_key_run();
 
   // message_bus.cpp
   void make_visible(const Entry& entry, const Now& now);
@@ -269,6 +279,7 @@ class MessageBus final : public DueSource {
   BootTime next_tick_;
   BootTime next_housekeeping_;
   bool prefetching_ = false;
+  bool writing_keys_ = false;
   bool refusing_ = false;
   bool stopping_ = false;
   std::vector<Wake*> idle_waiters_;

@@ -10,8 +10,6 @@
 namespace belfry::bus {
 namespace {
 
-constexpr std::int64_t kDayMs = 86'400'000;
-
 // A body is kept in memory if its message is received or due within the time that the calendar is read ahead.
 constexpr Millis kNear{15'000};
 
@@ -24,10 +22,8 @@ std::int64_t body_fingerprint(const Outgoing& message) {
   return digest(all).high;
 }
 
-ClientKey client_key(const Outgoing& message, WallTime now) {
-  return {.name = digest(fmt::format("{}\n{}", message.from, message.key)),
-          .body = body_fingerprint(message),
-          .day = to_ms(now) / kDayMs};
+ClientKey client_key(const Outgoing& message) {
+  return {.name = digest(fmt::format("{}\n{}", message.from, message.key)), .body = body_fingerprint(message)};
 }
 
 Result<> check(const Outgoing& message) {
@@ -51,8 +47,7 @@ class MessageBus::SendWork final : public store::Work {
   SendWork(MessageBus& bus, MessageRow message) : bus_(bus), row(std::move(message)) {}
 
   void apply(store::Connection& connection) override {
-    outcome =
-        bus_.tables_.insert(connection, row, row.key ? row.key->day - bus_.options_.retention.count() / kDayMs : 0);
+    outcome = bus_.tables_.insert(connection, row, row.body.created_ms - bus_.options_.retention.count());
   }
   void done(Result<> result) override { bus_.sent(*this, std::move(result)); }
   std::size_t bytes() const override { return row.body.payload.size() + 200; }
@@ -63,6 +58,7 @@ class MessageBus::SendWork final : public store::Work {
  public:
   MessageRow row;
   bool immediate = true;
+  Millis delay{0};  // as it was asked for
   std::vector<std::string> warnings;
   SendDone finish;
   InsertOutcome outcome;
@@ -117,7 +113,7 @@ Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing mes
     row.place = place.bucket.key();
     row.look_ms = place.look_ms;
   }
-  if (!message.key.empty()) row.key = client_key(message, created);
+  if (!message.key.empty()) row.key = client_key(message);
   row.body = {.sender = std::move(message.from),
               .task = std::move(message.task_id),
               .payload = std::move(message.payload),
@@ -127,6 +123,7 @@ Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing mes
   row.sequence = ++next_sequence_;
   auto work = std::make_unique<SendWork>(*this, std::move(row));
   work->immediate = immediate;
+  work->delay = message.deliver_at ? due - created : message.delay;
   work->warnings = std::move(warnings);
   return work;
 }
@@ -174,6 +171,10 @@ Task<std::vector<Result<Sent>>> MessageBus::send_many(std::vector<Outgoing> mess
 void MessageBus::sent(SendWork& work, Result<> outcome) {
   const std::int64_t sequence = work.row.sequence;
   calendar_.note_sent(sequence);
+  if (tables_.keys().wants_run() && !writing_keys_ && !stopping_) {
+    writing_keys_ = true;
+    tasks_.spawn("client keys", write_key_run());
+  }
   if (!outcome) return work.finish(std::unexpected(std::move(outcome).error()));
   if (work.outcome.conflict)
     return work.finish(fail(Errc::key_conflict, fmt::format("the key was used for another message, {}",
@@ -196,7 +197,7 @@ void MessageBus::sent(SendWork& work, Result<> outcome) {
               {{"id", to_text(result.id)},
                {"to", recipient.row.name},
                {"from", body.sender},
-               {"delayMs", due - wall_from_ms(body.created_ms)},
+               {"delayMs", work.delay},
                {"deliverAt", due}});
   }
   const Order order{body.due_ms, body.due_ms, sequence};
@@ -227,6 +228,16 @@ void MessageBus::sent(SendWork& work, Result<> outcome) {
     timekeeper_.look_again();
   }
   work.finish(std::move(result));
+}
+
+Task<void> MessageBus::write_key_run() {
+  bool more = true;
+  while (more && !stopping_) {
+    auto job = [this](store::Connection& connection) -> Result<bool> { return tables_.keys().write_run_step(connection); };
+    const auto stepped = co_await store_.write<bool>(std::move(job), kChunkRows / 4);
+    more = stepped && *stepped;
+  }
+  writing_keys_ = false;
 }
 
 }  // namespace belfry::bus

@@ -10,7 +10,7 @@ namespace {
 using store::Connection;
 using store::Rows;
 
-constexpr store::Migration kMigrations[] = {
+const store::Migration kMigrations[] = {
     {1, R"sql(
       CREATE TABLE bus(
         id INTEGER PRIMARY KEY CHECK(id = 1), last_sequence INTEGER NOT NULL, ahead_ms INTEGER NOT NULL,
@@ -37,15 +37,12 @@ constexpr store::Migration kMigrations[] = {
         ended_ms INTEGER NOT NULL, attempts INTEGER NOT NULL, forced INTEGER NOT NULL, sender TEXT NOT NULL, task TEXT,
         ended_by TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY(hour, sequence)) WITHOUT ROWID;
       CREATE TABLE dead(sequence INTEGER PRIMARY KEY, recipient INTEGER NOT NULL, died_ms INTEGER NOT NULL, reason TEXT NOT NULL);
-      CREATE TABLE client_key(
-        day INTEGER NOT NULL, high INTEGER NOT NULL, low INTEGER NOT NULL, body INTEGER NOT NULL, sequence INTEGER NOT NULL,
-        scheduled_ms INTEGER, PRIMARY KEY(day, high, low)) WITHOUT ROWID;
       CREATE TABLE forced(up_to INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, swept INTEGER NOT NULL DEFAULT 0);
     )sql"},
+    {2, ClientKeys::tables()},
 };
 
 constexpr std::int64_t kHourMs = 3'600'000;
-constexpr std::int64_t kDayMs = 86'400'000;
 
 // The columns that read_found() reads, in its order.
 #define BELFRY_FOUND_COLUMNS \
@@ -154,20 +151,19 @@ BusState MessageTables::load(Connection& connection) {
   return state;
 }
 
-InsertOutcome MessageTables::insert(Connection& connection, const MessageRow& row, std::int64_t oldest_key_day) {
+InsertOutcome MessageTables::insert(Connection& connection, const MessageRow& row,
+                                    std::int64_t keys_not_before_ms) {
   if (row.key) {
-    for (std::int64_t day = row.key->day; day >= oldest_key_day; --day) {
-      auto rows = connection.query(
-          "SELECT sequence, body, scheduled_ms FROM client_key WHERE day = ?1 AND high = ?2 AND low = ?3", day,
-          row.key->name.high, row.key->name.low);
-      if (!rows.next()) continue;
-      if (rows.integer(1) != row.key->body) return {.sequence = rows.integer(0), .conflict = true};
-      return {.sequence = rows.integer(0), .repeated = true, .scheduled_ms = rows.maybe_integer(2)};
+    if (const auto used = keys_.find(connection, row.key->name, keys_not_before_ms)) {
+      if (used->body != row.key->body) return {.sequence = used->sequence, .conflict = true};
+      return {.sequence = used->sequence, .repeated = true, .scheduled_ms = used->scheduled_ms};
     }
     const bool delayed = row.body.due_ms > row.body.created_ms;
-    connection.run("INSERT INTO client_key(day, high, low, body, sequence, scheduled_ms) VALUES(?1,?2,?3,?4,?5,?6)",
-                   row.key->day, row.key->name.high, row.key->name.low, row.key->body, row.sequence,
-                   delayed ? std::optional(row.body.due_ms) : std::nullopt);
+    keys_.add(connection, {.name = row.key->name,
+                           .body = row.key->body,
+                           .sequence = row.sequence,
+                           .created_ms = row.body.created_ms,
+                           .scheduled_ms = delayed ? std::optional(row.body.due_ms) : std::nullopt});
   }
   const Body& body = row.body;
   connection.run(
@@ -342,15 +338,13 @@ void MessageTables::remove_recipient(Connection& connection, RecipientNumber num
 }
 
 bool MessageTables::drop_old(Connection& connection, std::int64_t before_ms, int rows_max) {
-  // Whole hours and days only: the range that is dropped has no newer row in it.
+  // Whole hours only: the range that is dropped has no newer row in it.
   const auto dropped = connection.run(
-      "DELETE FROM ended WHERE (hour, sequence) IN (SELECT hour, sequence FROM ended WHERE hour < ?1 ORDER BY hour, sequence LIMIT ?2)",
+      "DELETE FROM ended WHERE (hour, sequence) IN"
+      " (SELECT hour, sequence FROM ended WHERE hour < ?1 ORDER BY hour, sequence LIMIT ?2)",
       before_ms / kHourMs, rows_max);
-  const auto keys = connection.run(
-      "DELETE FROM client_key WHERE (day, high, low) IN"
-      " (SELECT day, high, low FROM client_key WHERE day < ?1 ORDER BY day, high, low LIMIT ?2)",
-      before_ms / kDayMs, rows_max);
-  return dropped == rows_max || keys == rows_max;
+  const bool more_keys = keys_.drop_old(connection, before_ms, rows_max);
+  return dropped == rows_max || more_keys;
 }
 
 namespace {
@@ -385,7 +379,7 @@ CalendarPage MessageTables::read_calendar(Connection& connection, const Calendar
     if (!next) return page;
 
     const bool coarse = next->level > kFinestLevel && look.split_crowded;
-    const int room = coarse ? kChunkRows + 1 : look.rows_max - static_cast<int>(page.rows.size());
+    const int room = coarse ? look.rows_max + 1 : look.rows_max - static_cast<int>(page.rows.size());
     const std::int64_t after =
         look.partial == next ? std::max(look.sequence_after, look.partial_after) : look.sequence_after;
     const std::size_t before = page.rows.size();
@@ -524,7 +518,8 @@ void MessageTables::before_commit(Connection& connection) {
   if (last_sequence_ > 0) connection.run("UPDATE bus SET last_sequence = max(last_sequence, ?1)", last_sequence_);
 }
 
-void MessageTables::after_group(bool) {
+void MessageTables::after_group(bool committed) {
+  keys_.after_group(committed);
   changes_.clear();
   last_sequence_ = 0;
 }

@@ -6,7 +6,7 @@
 //   backlog    pending messages of recipients that are far behind, in the order in which they will be received
 //   ended      how each message ended, by hour, so that old ones are dropped in ranges
 //   dead       dead letters; their message row stays
-//   client_key the keys of idempotent sends, by day
+//   fresh_key, key_run, key_run_filter   the keys of idempotent sends (client_keys.h)
 //   recipient  who can receive, with counters: accepted = live + acked + cancelled + expired + dead (G14)
 // A live message has its message row and exactly one row in `due`, `backlog` or `dead`.
 #pragma once
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "belfry/bus/bucket.h"
+#include "belfry/bus/client_keys.h"
 #include "belfry/bus/rows.h"
 #include "belfry/store/store.h"
 
@@ -73,7 +74,7 @@ class MessageTables final : public store::GroupHook {
   static BusState load(store::Connection& connection);
 
   // Writes; what they change in the counters is summed up and written once a group.
-  InsertOutcome insert(store::Connection& connection, const MessageRow& row, std::int64_t oldest_key_day);
+  InsertOutcome insert(store::Connection& connection, const MessageRow& row, std::int64_t keys_not_before_ms);
   void end(store::Connection& connection, const EndedRow& row);
   // Fills in what the caller does not know (times, sender) from the message row. False if there is no such message.
   bool die(store::Connection& connection, std::int64_t sequence, std::int64_t place, const Order& order,
@@ -99,7 +100,10 @@ class MessageTables final : public store::GroupHook {
   static void remove_recipient(store::Connection& connection, RecipientNumber number, std::int64_t now_ms);
 
   // Drops what ended before, a bounded number of rows; true if there may be more.
-  static bool drop_old(store::Connection& connection, std::int64_t before_ms, int rows_max);
+  bool drop_old(store::Connection& connection, std::int64_t before_ms, int rows_max);
+
+  // The keys of idempotent sends; loaded before the first send.
+  ClientKeys& keys() { return keys_; }
 
   // Reads.
   static CalendarPage read_calendar(store::Connection& connection, const CalendarLook& look);
@@ -159,6 +163,7 @@ class MessageTables final : public store::GroupHook {
   void remove_place(store::Connection& connection, std::int64_t sequence, RecipientNumber recipient, std::int64_t place,
                     const Order& order);
 
+  ClientKeys keys_;
   std::unordered_map<RecipientNumber, Change> changes_;
   std::int64_t last_sequence_ = 0;
 };

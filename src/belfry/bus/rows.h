@@ -50,7 +50,6 @@ struct Body {
 struct ClientKey {
   Digest name;
   std::int64_t body = 0;  // what was sent under it
-  std::int64_t day = 0;
 };
 
 struct MessageRow {
