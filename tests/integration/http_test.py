@@ -618,6 +618,35 @@ class Protocol(Case):
         self.assertEqual(sorted(m["payload"] for m in got), list(range(20)))
 
 
+class Limits(Case):
+    def test_connections_past_the_limit_are_told_so(self):
+        self.server.end()
+        self.server = self.start(environment={"BELFRY_LIMITS_CONNECTIONS": "2"})
+        first, second = self.server.raw(), self.server.raw()
+        host = b"Host: localhost:%d\r\n\r\n" % self.server.port
+        for connection in (first, second):
+            connection.sendall(b"GET /healthz HTTP/1.1\r\n" + host)
+            read_until(connection, b'"status":"ok"')
+        third = self.server.raw()
+        answer = read_until(third, b"}")
+        self.assertIn(b" 429 ", answer)
+        self.assertIn(b"limit_exceeded", answer)
+        third.close()
+        first.close()
+        second.sendall(b"GET /healthz HTTP/1.1\r\n" + host)
+        read_until(second, b'"status":"ok"')
+        second.close()
+
+    # D18
+    def test_the_number_of_attempts_can_be_set(self):
+        self.server.end()
+        self.server = self.start(environment={"BELFRY_LIMITS_ATTEMPTS": "1"})
+        self.send()
+        lease = self.receive()[0]["lease"]
+        self.server.call("POST", "/v1/mailboxes/worker:release", {"leases": [lease]})
+        self.server.wait_for_log("bus.died")
+
+
 class Pages(Case):
     def test_the_home_page_in_two_languages(self):
         self.send(delayMs=60000)
@@ -835,6 +864,19 @@ class Stops(Case):
         self.assertLess(time.monotonic() - began, 10)
         idle.close()
         self.assertEqual(self.server.events("server.stopped")[0]["inFlight"], 1)
+
+    # G12
+    def test_a_stop_does_not_wait_for_a_slow_batch(self):
+        slow = self.server.raw()
+        slow.sendall(b"POST /v1/messages:batch HTTP/1.1\r\nHost: localhost:%d\r\nContent-Length: 1000000\r\n\r\n"
+                     % self.server.port)
+        slow.sendall(b'{"to":"worker","payload":1,"delayMs":3600000}\n' * 1500)
+        while self.counts()[1] < 1000:
+            pass
+        began = time.monotonic()
+        self.assertEqual(self.server.end(), 0)
+        self.assertLess(time.monotonic() - began, 10)
+        slow.close()
 
     # D13
     def test_a_second_signal_ends_it_at_once_and_nothing_is_lost(self):

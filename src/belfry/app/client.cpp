@@ -138,7 +138,7 @@ std::string readable(Millis duration) {
   const std::int64_t seconds = ms / 1000;
   if (ms < 1'000) return fmt::format("{} ms", ms);
   if (ms < 60'000)
-    return ms % 1000 == 0 ? fmt::format("{} s", seconds) : fmt::format("{:.1f} s", static_cast<double>(ms / 100) / 10);
+    return ms % 1000 == 0 ? fmt::format("{} s", seconds) : fmt::format("{}.{} s", seconds, ms % 1000 / 100);
   if (seconds < 3'600)
     return seconds % 60 == 0 ? fmt::format("{} min", seconds / 60)
                              : fmt::format("{} min {} s", seconds / 60, seconds % 60);

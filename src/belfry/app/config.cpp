@@ -122,7 +122,7 @@ std::string known_sections() {
 
 // A value of the file as text; nothing if it is of a kind that no setting has.
 std::optional<std::string> text_of(const toml::node& node) {
-  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (auto text = node.value_exact<std::string>()) return text;
   if (const auto number = node.value_exact<std::int64_t>()) return fmt::format("{}", *number);
   if (const auto* list = node.as_array()) {
     std::string out;

@@ -13,7 +13,7 @@ namespace {
 std::string unknown_command(const CLI::App& app, int count, char** arguments) {
   const CLI::App* at = &app;
   for (int i = 1; i < count; ++i) {
-    const std::string word = arguments[i];
+    std::string word = arguments[i];
     const auto commands = at->get_subcommands([](const CLI::App*) { return true; });
     if (word.starts_with('-') || commands.empty()) return "";
     const auto found = std::find_if(commands.begin(), commands.end(),

@@ -149,7 +149,7 @@ std::string recipients_html(const HomePage& page, const Words& words) {
 
 std::string command(std::string_view title, std::string_view address, std::string_view path, std::string_view body) {
   return fmt::format(
-      "<h3>{}</h3>\n<pre><code>curl -s http://{}{} \\\n  -H 'Content-Type: application/json' \\\n  -d '{}'</code></pre>\n",
+      "<h3>{}</h3>\n<pre tabindex=\"0\"><code>curl -s http://{}{} \\\n  -H 'Content-Type: application/json' \\\n  -d '{}'</code></pre>\n",
       title, escaped(address), path, escaped(body));
 }
 
@@ -270,7 +270,7 @@ a { color: var(--accent); text-underline-offset: 0.15em; }
 section {
   margin-bottom: 1.25rem; padding: 1.25rem; background: var(--card); border: 1px solid var(--line); border-radius: 0.75rem;
 }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.5rem, 1fr)); gap: 1rem; margin: 0; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(6.25rem, 1fr)); gap: 1rem; margin: 0; }
 .tile dt { font-size: 0.85rem; color: var(--quiet); }
 .tile dd { margin: 0; font-size: 1.35rem; font-variant-numeric: tabular-nums; }
 .tile.main dd { font-weight: 650; color: var(--accent); }
@@ -278,6 +278,7 @@ section {
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.4rem 0.6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child { padding-left: 0; text-align: left; }
+th:last-child, td:last-child { padding-right: 0; }
 thead th { font-size: 0.85rem; font-weight: 500; color: var(--quiet); }
 tbody th { font-weight: 500; }
 tbody tr:last-child > * { border-bottom: 0; }

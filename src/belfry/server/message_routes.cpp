@@ -176,6 +176,13 @@ Task<Response> MessageRoutes::send(Request request) {
   co_return json_response(201, wire::sent_to_each(*read, results));
 }
 
+// Apart from the reading of a batch: a stop waits for what is on its way to the disk, not for a slow client.
+Task<std::vector<Result<bus::Sent>>> MessageRoutes::send_chunk(std::vector<bus::Outgoing> messages) {
+  const OnItsWay on_its_way(*this);
+  auto sent = co_await bus_.send_many(std::move(messages));
+  co_return sent;
+}
+
 // While one chunk is on its way to the disk, the next one is read and checked.
 Task<Response> MessageRoutes::send_batch(Request, Exchange& exchange) {
   using namespace asio::experimental::awaitable_operators;
@@ -203,15 +210,12 @@ Task<Response> MessageRoutes::send_batch(Request, Exchange& exchange) {
     const bool last = chunk.last;
     const std::optional<Error> problem = std::move(chunk.problem);
     std::vector<Result<bus::Sent>> sent;
-    {
-      const OnItsWay on_its_way(*this);
-      if (last) {
-        sent = co_await bus_.send_many(std::move(messages));
-      } else {
-        auto both = co_await (bus_.send_many(std::move(messages)) && reader.next());
-        sent = std::move(std::get<0>(both));
-        chunk = std::move(std::get<1>(both));
-      }
+    if (last) {
+      sent = co_await send_chunk(std::move(messages));
+    } else {
+      auto both = co_await (send_chunk(std::move(messages)) && reader.next());
+      sent = std::move(std::get<0>(both));
+      chunk = std::move(std::get<1>(both));
     }
     std::string answer;
     std::size_t next = 0;

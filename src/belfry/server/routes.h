@@ -24,6 +24,7 @@ class MessageRoutes {
 
   Task<Response> send(Request request);
   Task<Response> send_batch(Request request, Exchange& exchange);
+  Task<std::vector<Result<bus::Sent>>> send_chunk(std::vector<bus::Outgoing> messages);
   Task<Response> list(Request request);
   Task<Response> get(Request request);
   Task<Response> move(Request request);

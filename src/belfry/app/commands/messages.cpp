@@ -30,33 +30,38 @@ struct IdFlags {
 
 std::string path_of(const std::string& id) { return "/v1/messages/" + net::percent_encoded(id); }
 
-void print_list(const Answer& page, WallTime now) {
-  const auto messages = page.list("messages");
-  for (const Answer& one : messages) {
-    std::string line = fmt::format("{}  {:<9}  {} -> {}  {}", one.text("messageId"), one.text("state"),
-                                   one.text("from"), one.text("to"), readable_time(one.text("deliverAt"), now));
-    if (one.flag("forced")) line += "  forced";
-    if (one.has("reason")) line += fmt::format("  {}", printable(one.text("reason")));
-    std::printf("%s\n", line.c_str());
-  }
-  if (page.has("next")) std::fprintf(stderr, "more: --after %s\n", page.text("next").c_str());
-  if (messages.empty() && !page.has("next")) std::fprintf(stderr, "no messages\n");
+void print_line(const Answer& one, WallTime now) {
+  std::string line = fmt::format("{}  {:<9}  {} -> {}  {}", one.text("messageId"), one.text("state"), one.text("from"),
+                                 one.text("to"), readable_time(one.text("deliverAt"), now));
+  if (one.flag("forced")) line += "  forced";
+  if (one.has("reason")) line += fmt::format("  {}", printable(one.text("reason")));
+  std::printf("%s\n", line.c_str());
 }
 
-void list(ListFlags& flags) {
-  std::string query = fmt::format("?limit={}", flags.limit);
+std::string page_of(ListFlags& flags, int limit, const std::string& after) {
+  std::string query = fmt::format("?limit={}", limit);
   for (const auto& [name, value] : {std::pair("to", flags.to), std::pair("from", flags.from),
-                                    std::pair("state", flags.state), std::pair("after", flags.after)})
+                                    std::pair("state", flags.state), std::pair("after", after)})
     if (!value.empty()) query += fmt::format("&{}={}", name, net::percent_encoded(value));
-  std::string answer = flags.client.get("/v1/messages" + query);
-  if (flags.client.json()) return print_json(answer);
-  // A page examines a bounded number of messages; where none of them fits, the next page may have some.
-  for (Answer page(answer); page.list("messages").empty() && page.has("next"); page = Answer(answer)) {
-    const std::size_t after = query.find("&after=");
-    query = query.substr(0, after) + "&after=" + net::percent_encoded(page.text("next"));
-    answer = flags.client.get("/v1/messages" + query);
-  }
-  print_list(Answer(answer), round_down(read_real_clocks().wall));
+  return flags.client.get("/v1/messages" + query);
+}
+
+// A page examines a bounded number of messages and may bring fewer than it could: go on until there are enough.
+void list(ListFlags& flags) {
+  if (flags.client.json()) return print_json(page_of(flags, flags.limit, flags.after));
+  const WallTime now = round_down(read_real_clocks().wall);
+  std::string after = flags.after;
+  int left = flags.limit;
+  do {
+    const Answer page(page_of(flags, left, after));
+    for (const Answer& one : page.list("messages")) {
+      print_line(one, now);
+      --left;
+    }
+    after = page.text("next");
+  } while (left > 0 && !after.empty());
+  if (left == flags.limit) std::fprintf(stderr, "no messages\n");
+  if (!after.empty()) std::fprintf(stderr, "more: --after %s\n", after.c_str());
 }
 
 void show(IdFlags& flags) {

@@ -1,0 +1,108 @@
+#include "belfry/app/config.h"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+namespace belfry::app {
+namespace {
+
+TEST(Config, ReadsAFile) {
+  Config config;
+  const auto read = read_toml(config, R"(
+[server]
+listen = "127.0.0.1:0"
+data = "/var/lib/belfry"
+token_file = "/etc/belfry/token"
+allow_hosts = ["a.example", "b.example:80"]
+on_stop = "keep"
+stop_deadline_ms = 5000
+[limits]
+connections = 100
+attempts = 3
+[retention]
+days = 30
+[log]
+level = "debug"
+format = "json"
+)",
+                              "belfry.toml");
+
+  ASSERT_TRUE(read) << read.error().detail;
+  EXPECT_EQ(config.listen, "127.0.0.1:0");
+  EXPECT_EQ(config.data, "/var/lib/belfry");
+  EXPECT_EQ(config.token_file, "/etc/belfry/token");
+  EXPECT_EQ(config.allow_hosts, (std::vector<std::string>{"a.example", "b.example:80"}));
+  EXPECT_EQ(config.on_stop, OnStop::keep);
+  EXPECT_EQ(config.stop_deadline, Millis{5000});
+  EXPECT_EQ(config.connections_max, 100);
+  EXPECT_EQ(config.attempts_max, 3);
+  EXPECT_EQ(config.retention, Millis{30 * 86'400'000LL});
+  EXPECT_EQ(config.log_level, log::Level::debug);
+  EXPECT_EQ(config.log_form, LogForm::json);
+}
+
+// G19
+TEST(Config, RefusesWhatItDoesNotKnowAndSaysWhere) {
+  const struct {
+    const char* text;
+    const char* says;
+  } table[] = {
+      {"[server]\nlisen = \"x\"", "f.toml:2: [server] lisen: unknown key; [server] has: listen"},
+      {"[sever]\n", "unknown section sever"},
+      {"listen = \"x\"", "unknown key listen"},
+      {"[server]\non_stop = \"explode\"", "deliver or keep"},
+      {"[server]\nstop_deadline_ms = -1", "a number from 0"},
+      {"[server]\nstop_deadline_ms = \"soon\"", "a number from 0"},
+      {"[server]\nlisten = 1.5", "neither a text nor a whole number"},
+      {"[server]\nallow_hosts = [1]", "neither a text"},
+      {"[retention]\ndays = 0", "a number from 1"},
+      {"[log]\nlevel = \"loud\"", "debug, info"},
+      {"[server\n", "f.toml:1"},
+  };
+  for (const auto& line : table) {
+    Config config;
+    const auto read = read_toml(config, line.text, "f.toml");
+    ASSERT_FALSE(read) << line.text;
+    EXPECT_NE(read.error().detail.find(line.says), std::string::npos) << read.error().detail;
+  }
+}
+
+TEST(Config, TheEnvironmentCountsMoreThanTheFile) {
+  Config config;
+  ASSERT_TRUE(read_toml(config, "[server]\nlisten = \"a:1\"\ndata = \"/a\"", "f"));
+  const char* environment[] = {"PATH=/bin",           "BELFRY_SERVER_LISTEN=b:2",      "BELFRY_RETENTION_DAYS=2",
+                               "BELFRY_URL=http://x", "BELFRY_SERVER_ALLOW_HOSTS=x,y", nullptr};
+
+  ASSERT_TRUE(read_environment(config, environment));
+
+  EXPECT_EQ(config.listen, "b:2");
+  EXPECT_EQ(config.data, "/a");
+  EXPECT_EQ(config.retention, Millis{2 * 86'400'000LL});
+  EXPECT_EQ(config.allow_hosts.size(), 2u);
+}
+
+// G19
+TEST(Config, AnUnknownVariableOfOursIsRefused) {
+  for (const char* entry : {"BELFRY_SERVER_LISTN=x", "BELFRY_LIMITS_=1", "BELFRY_RETENTION_DAYS=many"}) {
+    Config config;
+    const char* environment[] = {entry, nullptr};
+    EXPECT_FALSE(read_environment(config, environment)) << entry;
+  }
+}
+
+TEST(Config, FindsTheDataDirectory) {
+  const auto with = [](std::map<std::string, std::string> values) {
+    return default_data_directory([values](const char* name) -> const char* {
+      const auto found = values.find(name);
+      return found == values.end() ? nullptr : found->second.c_str();
+    });
+  };
+  EXPECT_EQ(with({{"XDG_DATA_HOME", "/x"}, {"HOME", "/h"}}).value(), "/x/belfry");
+  EXPECT_EQ(with({{"HOME", "/h"}}).value(), "/h/.local/share/belfry");
+  EXPECT_EQ(with({{"XDG_DATA_HOME", "relative"}, {"HOME", "/h"}}).value(), "/h/.local/share/belfry");
+  EXPECT_FALSE(with({}));
+}
+
+}  // namespace
+}  // namespace belfry::app

@@ -1,0 +1,95 @@
+#include "belfry/server/guard.h"
+
+#include <gtest/gtest.h>
+
+namespace belfry::server {
+namespace {
+
+Request request_to(std::string host) {
+  Request request;
+  request.host = std::move(host);
+  request.hosts = 1;
+  return request;
+}
+
+Request from_page(std::string origin) {
+  Request request = request_to("localhost:7171");
+  request.origin = std::move(origin);
+  request.has_origin = true;
+  return request;
+}
+
+// G19
+TEST(Guard, KnowsItsOwnNamesOnly) {
+  const Guard guard({.listen_host = "192.0.2.1", .port = 7171, .allow_hosts = {"bells.example", "other.example:8080"}});
+  for (const char* known : {"192.0.2.1:7171", "localhost:7171", "LocalHost:7171", "127.0.0.1:7171", "[::1]:7171",
+                            "bells.example", "bells.example:443", "other.example:8080"})
+    EXPECT_TRUE(guard.check(request_to(known))) << known;
+  for (const char* foreign :
+       {"", "localhost", "localhost:7172", "evil.example:7171", "localhost:7171.evil.example", "bells.example.evil",
+        "other.example", "other.example:1", "[::1]", "[::1", "::1:7171", ":7171"}) {
+    const auto checked = guard.check(request_to(foreign));
+    ASSERT_FALSE(checked) << foreign;
+    EXPECT_EQ(checked.error().code, Errc::forbidden_host) << foreign;
+  }
+}
+
+TEST(Guard, ThePortMayBeLeftOutWhereItIsTheUsualOne) {
+  const Guard guard({.listen_host = "127.0.0.1", .port = 80});
+  EXPECT_TRUE(guard.check(request_to("localhost")));
+  EXPECT_FALSE(guard.check(request_to("evil.example")));
+}
+
+// G19
+TEST(Guard, WantsExactlyOneHost) {
+  const Guard guard({.listen_host = "127.0.0.1", .port = 7171});
+  Request request = request_to("localhost:7171");
+  request.hosts = 2;
+  EXPECT_EQ(guard.check(request).error().code, Errc::forbidden_host);
+  request.hosts = 0;
+  EXPECT_EQ(guard.check(request).error().code, Errc::forbidden_host);
+}
+
+// G19
+TEST(Guard, PagesOfOtherSitesAreTurnedAway) {
+  const Guard guard({.listen_host = "127.0.0.1", .port = 7171, .allow_hosts = {"bells.example"}});
+  for (const char* own : {"http://localhost:7171", "http://127.0.0.1:7171", "http://[::1]:7171",
+                          "https://bells.example", "http://bells.example"})
+    EXPECT_TRUE(guard.check(from_page(own))) << own;
+  for (const char* foreign : {"", "null", "http://evil.example", "https://localhost:7171", "http://localhost",
+                              "http://localhost:7171/", "file://", "http://localhost:7171.evil.example"}) {
+    const auto checked = guard.check(from_page(foreign));
+    ASSERT_FALSE(checked) << foreign;
+    EXPECT_EQ(checked.error().code, Errc::forbidden_origin) << foreign;
+  }
+}
+
+// G19
+TEST(Guard, AsksForTheToken) {
+  const Guard guard({.listen_host = "127.0.0.1", .port = 7171, .token = "correct-horse"});
+  Request request = request_to("localhost:7171");
+  for (const char* wrong : {"", "Bearer", "Bearer ", "Bearer correct-hors", "Bearer correct-horsf",
+                            "Bearer correct-horsee", "Basic correct-horse", "correct-horse"}) {
+    request.authorization = wrong;
+    const auto checked = guard.check(request);
+    ASSERT_FALSE(checked) << wrong;
+    EXPECT_EQ(checked.error().code, Errc::unauthorized) << wrong;
+  }
+  for (const char* right : {"Bearer correct-horse", "bearer correct-horse"}) {
+    request.authorization = right;
+    EXPECT_TRUE(guard.check(request)) << right;
+  }
+}
+
+TEST(Guard, ComparesWholeTexts) {
+  EXPECT_TRUE(equal_in_constant_time("", ""));
+  EXPECT_TRUE(equal_in_constant_time("abc", "abc"));
+  EXPECT_FALSE(equal_in_constant_time("abc", "abd"));
+  EXPECT_FALSE(equal_in_constant_time("abc", "ab"));
+  EXPECT_FALSE(equal_in_constant_time("abab", "ab"));
+  EXPECT_FALSE(equal_in_constant_time("a", ""));
+  EXPECT_FALSE(equal_in_constant_time("", "a"));
+}
+
+}  // namespace
+}  // namespace belfry::server

@@ -1,0 +1,108 @@
+#include "belfry/server/request_parser.h"
+
+#include <memory>
+
+#include <gtest/gtest.h>
+
+namespace belfry::server {
+namespace {
+
+struct Parsed {
+  std::unique_ptr<RequestParser> parser = std::make_unique<RequestParser>();
+  std::optional<ParseProblem> problem;
+  std::string rest;
+};
+
+// Feeds `text` in pieces of `step` bytes, as a network might.
+Parsed parse(const std::string& text, std::size_t step, std::size_t body_max = 1'000) {
+  Parsed parsed;
+  parsed.parser->set_body_limit(body_max);
+  std::string pending;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t size = std::min(step, text.size() - at);
+    pending += text.substr(at, size);
+    at += size;
+    while (!pending.empty() && !parsed.parser->done()) {
+      const auto taken = parsed.parser->feed(pending);
+      if (!taken) {
+        parsed.problem = taken.error();
+        return parsed;
+      }
+      pending.erase(0, *taken);
+      if (*taken == 0) break;
+    }
+  }
+  parsed.rest = pending;
+  return parsed;
+}
+
+TEST(RequestParser, ReadsARequestHoweverItIsCut) {
+  const std::string text =
+      "POST /v1/a%20b?x=1&y=2 HTTP/1.1\r\nHost: h\r\nOrigin: o\r\nAuthorization: Bearer t\r\n"
+      "Content-Type: application/json\r\nContent-Length: 5\r\n\r\nhelloGET / HTTP/1.1\r\n";
+  for (std::size_t step = 1; step < text.size(); ++step) {
+    const Parsed parsed = parse(text, step);
+    ASSERT_FALSE(parsed.problem) << step;
+    ASSERT_TRUE(parsed.parser->done()) << step;
+    const Request& request = parsed.parser->request();
+    EXPECT_EQ(request.method, Method::post);
+    EXPECT_EQ(request.path, "/v1/a b");
+    EXPECT_EQ(request.query, "x=1&y=2");
+    EXPECT_EQ(request.host, "h");
+    EXPECT_TRUE(request.has_origin);
+    EXPECT_EQ(request.authorization, "Bearer t");
+    EXPECT_EQ(request.body, "hello");
+    EXPECT_EQ(parsed.rest, "GET / HTTP/1.1\r\n");
+  }
+}
+
+TEST(RequestParser, ReadsChunksHoweverTheyAreCut) {
+  const std::string text =
+      "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;a=b\r\n world\r\n0\r\nHost: evil\r\n\r\n";
+  for (std::size_t step = 1; step < text.size(); ++step) {
+    const Parsed parsed = parse(text, step);
+    ASSERT_FALSE(parsed.problem) << step;
+    ASSERT_TRUE(parsed.parser->done()) << step;
+    EXPECT_EQ(parsed.parser->request().body, "hello world");
+    EXPECT_EQ(parsed.parser->request().host, "h") << "a trailer is no header";
+    EXPECT_EQ(parsed.parser->request().hosts, 1);
+  }
+}
+
+TEST(RequestParser, TheHeadComesBeforeTheBody) {
+  RequestParser parser;
+  const std::string head = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n";
+  EXPECT_EQ(parser.feed(head + "hello").value(), head.size());
+  EXPECT_TRUE(parser.head_done());
+  EXPECT_FALSE(parser.done());
+  EXPECT_EQ(parser.announced_bytes(), 5u);
+}
+
+TEST(RequestParser, RefusesWhatItCannotRead) {
+  const std::string start = "POST / HTTP/1.1\r\nHost: h\r\n";
+  const std::pair<std::string, int> table[] = {
+      {"nonsense\r\n\r\n", 400},
+      {"GET /%zz HTTP/1.1\r\n\r\n", 400},
+      {"GET / HTTP/9.9\r\n\r\n", 400},
+      {start + "Content-Length: x\r\n\r\n", 400},
+      {start + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+      {start + "Transfer-Encoding: gzip\r\n\r\n", 501},
+      {start + "Content-Encoding: br\r\n\r\n", 415},
+      {start + "Expect: a-miracle\r\n\r\n", 417},
+      {start + "X: " + std::string(kHeadBytesMax, 'x') + "\r\n\r\n", 431},
+      {"GET /" + std::string(kHeadBytesMax, 'x') + " HTTP/1.1\r\n\r\n", 431},
+      {start + "Content-Length: 1001\r\n\r\n" + std::string(1001, 'x'), 413},
+      {start + "Transfer-Encoding: chunked\r\n\r\n3e9\r\n" + std::string(1001, 'x'), 413},
+      {start + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+  };
+  for (const auto& [text, status] : table) {
+    for (const std::size_t step : {text.size(), std::size_t{7}}) {
+      const Parsed parsed = parse(text, step);
+      ASSERT_TRUE(parsed.problem) << text.substr(0, 80);
+      EXPECT_EQ(parsed.problem->status, status) << text.substr(0, 80);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace belfry::server

@@ -1,0 +1,58 @@
+#include "belfry/server/router.h"
+
+#include <gtest/gtest.h>
+
+namespace belfry::server {
+namespace {
+
+Task<Response> nothing(Request) { co_return Response{}; }
+
+Router small_router() {
+  Router router;
+  router.add(Method::get, "/v1/things", nothing);
+  router.add(Method::post, "/v1/things", nothing);
+  router.add(Method::get, "/v1/things/{}", nothing);
+  router.add(Method::post, "/v1/things/{}:ring", nothing);
+  return router;
+}
+
+struct Found {
+  std::string route;
+  std::string parameter;
+  std::string allow;
+};
+
+Found find(Method method, std::string path) {
+  const Router router = small_router();
+  Request request;
+  request.method = method;
+  request.path = std::move(path);
+  Found found;
+  const auto route = router.find(request, found.allow);
+  found.route = route ? std::string((*route)->before) + "|" + std::string((*route)->after)
+                      : std::string(word(route.error().code));
+  found.parameter = request.parameter;
+  return found;
+}
+
+TEST(Router, FindsRoutesAndTheirParameter) {
+  EXPECT_EQ(find(Method::get, "/v1/things").route, "/v1/things|");
+  EXPECT_EQ(find(Method::head, "/v1/things").route, "/v1/things|");
+  EXPECT_EQ(find(Method::get, "/v1/things/bell").parameter, "bell");
+  EXPECT_EQ(find(Method::post, "/v1/things/bell:ring").parameter, "bell");
+}
+
+TEST(Router, KnowsWhatIsNotThere) {
+  for (const char* path :
+       {"", "/", "/v1/things/", "/v1/things/a/b", "/v1/things/a:b", "/v1/things/:ring", "/v1/thingsx"})
+    EXPECT_EQ(find(Method::get, path).route, "not_found") << path;
+}
+
+TEST(Router, SaysWhichMethodsThereAre) {
+  EXPECT_EQ(find(Method::remove, "/v1/things").route, "method_not_allowed");
+  EXPECT_EQ(find(Method::remove, "/v1/things").allow, "GET, HEAD, POST");
+  EXPECT_EQ(find(Method::get, "/v1/things/bell:ring").allow, "POST");
+}
+
+}  // namespace
+}  // namespace belfry::server
