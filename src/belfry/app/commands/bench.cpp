@@ -1,7 +1,53 @@
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "belfry/app/bench/bus_bench.h"
 #include "belfry/app/commands/commands.h"
 
 namespace belfry::app {
+namespace {
 
-void add_bench(CLI::App&) {}
+// Ten million messages of 200 bytes lie in about 4 GB; the rest is room for the log and the probes.
+constexpr std::uintmax_t kBytesNeeded = 1u << 30;
+constexpr std::uintmax_t kBytesNeededFull = std::uintmax_t{10} << 30;
+
+void check_space(const bench::Options& options) {
+  const std::uintmax_t needed = options.full ? kBytesNeededFull : kBytesNeeded;
+  const std::uintmax_t available = std::filesystem::space(options.folder).available;
+  if (available < needed)
+    refuse(fmt::format("{} has {} MB free and the benchmark needs {}; --data names another folder",
+                       options.folder.string(), available >> 20, needed >> 20));
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  struct Flags {
+    bench::Options options;
+    std::string data;
+  };
+  CLI::App* const command = add_command(app, "bench", "Measure this machine");
+  command->require_subcommand(1);
+  CLI::App* const bus = add_command(*command, "bus", "The bus: one JSON object a line, beside probes of the raw disk and timer");
+  auto flags = std::make_shared<Flags>();
+  bus->add_flag("--full", flags->options.full, "With ten million messages: about 10 GB and half an hour");
+  bus->add_option("--data", flags->data, "Where to write; a folder of its own is made in it (default: the current one)");
+  bus->add_option("--part", flags->options.parts, "Only these parts")->check(CLI::IsMember(bench::part_names()));
+  bus->callback([flags] {
+    const std::filesystem::path base = flags->data.empty() ? std::filesystem::current_path() : std::filesystem::path(flags->data);
+    if (!std::filesystem::is_directory(base)) refuse(fmt::format("{} is not a folder", base.string()));
+    flags->options.folder = base / fmt::format("belfry-bench-{}", getpid());
+    std::filesystem::create_directory(flags->options.folder);
+    check_space(flags->options);
+    const bool ok = bench::run_bus_bench(flags->options);
+    std::filesystem::remove_all(flags->options.folder);
+    if (!ok) refuse("a part of the benchmark failed");
+  });
+}
 
 }  // namespace belfry::app
