@@ -173,7 +173,8 @@ class World {
                                      .synchronous = world.options_.synchronous,
                                      .cache_kib = 4096}),
                 inline_mode(world.options_.store),
-                world.options_.reserve > 0 ? std::make_unique<DiskReserve>(world.disk_, world.options_.reserve) : nullptr),
+                world.options_.reserve > 0 ? std::make_unique<DiskReserve>(world.disk_, world.options_.reserve)
+                                           : nullptr),
           timekeeper(clock),
           bus(context, clock, world.random_, store, timekeeper, world.options_.bus),
           tasks(context) {}

@@ -42,7 +42,11 @@ Calendar::Calendar(Clock& clock, store::Store& store, const Start& start)
       entries_max_(start.entries_max),
       elapsed_(kSecondNs),
       wall_(kSecondMs),
-      recovered_(kSecondMs) {}
+      recovered_(kSecondMs) {
+  // A coarse bucket is taken whole when it fits into a page, and on each level one such bucket may reach past the moment
+  // up to which everything was read. They must fit into memory beside what can be delivered, or nothing would go on.
+  BELFRY_ASSERT(entries_max_ >= static_cast<std::size_t>(chunk_rows_ + 1) * kLevels);
+}
 
 Calendar::Place Calendar::place(WallTime deliver_at, const Now& now) const {
   const std::int64_t due_ms = to_ms(deliver_at);

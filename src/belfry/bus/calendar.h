@@ -115,7 +115,8 @@ class Calendar {
   bool looking_ = false;
   std::vector<CalendarRow> limbo_;            // sent while a page was being read
   std::unordered_set<std::int64_t> changed_;  // removed or moved meanwhile: the page is wrong about them
-  std::unordered_map<std::int64_t, Bucket> delivered_;  // by sequence: in a mailbox, though their bucket is still unread
+  std::unordered_map<std::int64_t, Bucket>
+      delivered_;  // by sequence: in a mailbox, though their bucket is still unread
   std::vector<std::pair<CalendarRow, std::int64_t>> too_early_;  // looked at before their time: to be put back
 
   Wake wake_;

@@ -28,15 +28,16 @@ UsedKey read_key(const store::Rows& rows) {
 
 KeyFilter::KeyFilter(std::size_t keys) : words_(std::max<std::size_t>(keys * kFilterBitsPerKey / 64, 1)) {}
 
-KeyFilter::KeyFilter(std::string_view stored) : words_(std::max<std::size_t>(stored.size() / sizeof(std::uint64_t), 1)) {
+KeyFilter::KeyFilter(std::string_view stored)
+    : words_(std::max<std::size_t>(stored.size() / sizeof(std::uint64_t), 1)) {
   std::memcpy(words_.data(), stored.data(), stored.size() / sizeof(std::uint64_t) * sizeof(std::uint64_t));
 }
 
 // The name is a digest already: two of its halves make as many independent probes as are wanted.
 void KeyFilter::add(const Digest& name) {
   for (int i = 0; i < kFilterProbes; ++i) {
-    const auto bit = (static_cast<std::uint64_t>(name.low) + static_cast<std::uint64_t>(i) *
-                                                                 (static_cast<std::uint64_t>(name.high) | 1)) %
+    const auto bit = (static_cast<std::uint64_t>(name.low) +
+                      static_cast<std::uint64_t>(i) * (static_cast<std::uint64_t>(name.high) | 1)) %
                      (words_.size() * 64);
     words_[bit / 64] |= std::uint64_t{1} << (bit % 64);
   }
@@ -44,8 +45,8 @@ void KeyFilter::add(const Digest& name) {
 
 bool KeyFilter::may_contain(const Digest& name) const {
   for (int i = 0; i < kFilterProbes; ++i) {
-    const auto bit = (static_cast<std::uint64_t>(name.low) + static_cast<std::uint64_t>(i) *
-                                                                 (static_cast<std::uint64_t>(name.high) | 1)) %
+    const auto bit = (static_cast<std::uint64_t>(name.low) +
+                      static_cast<std::uint64_t>(i) * (static_cast<std::uint64_t>(name.high) | 1)) %
                      (words_.size() * 64);
     if ((words_[bit / 64] >> (bit % 64) & 1) == 0) return false;
   }
@@ -110,9 +111,8 @@ std::optional<UsedKey> ClientKeys::find(Connection& connection, const Digest& na
 }
 
 void ClientKeys::add(Connection& connection, const UsedKey& key) {
-  connection.run(
-      "INSERT INTO fresh_key(sequence, high, low, body, created_ms, scheduled_ms) VALUES(?1,?2,?3,?4,?5,?6)", key.sequence,
-      key.name.high, key.name.low, key.body, key.created_ms, key.scheduled_ms);
+  connection.run("INSERT INTO fresh_key(sequence, high, low, body, created_ms, scheduled_ms) VALUES(?1,?2,?3,?4,?5,?6)",
+                 key.sequence, key.name.high, key.name.low, key.body, key.created_ms, key.scheduled_ms);
   fresh_[key.name] = key;
   added_in_group_.push_back(key.name);
 }
@@ -179,8 +179,8 @@ bool ClientKeys::drop_old(Connection& connection, std::int64_t before_ms, int ro
     return static_cast<int>(dropped_in_group_.size()) == rows_max;
   const std::int64_t number = runs_.front().number;
   const auto dropped = connection.run(
-      "DELETE FROM key_run WHERE (run, high, low) IN (SELECT run, high, low FROM key_run WHERE run = ?1 LIMIT ?2)", number,
-      rows_max);
+      "DELETE FROM key_run WHERE (run, high, low) IN (SELECT run, high, low FROM key_run WHERE run = ?1 LIMIT ?2)",
+      number, rows_max);
   if (dropped < rows_max) {
     connection.run("DELETE FROM key_run_filter WHERE run = ?1", number);
     run_dropped_in_group_ = number;
@@ -199,7 +199,8 @@ void ClientKeys::after_group(bool committed) {
     }
     if (deleted_in_group_) written_keys_up_to_ = 0;
     for (const Digest& name : dropped_in_group_) fresh_.erase(name);
-    if (run_dropped_in_group_) std::erase_if(runs_, [&](const Run& run) { return run.number == *run_dropped_in_group_; });
+    if (run_dropped_in_group_)
+      std::erase_if(runs_, [&](const Run& run) { return run.number == *run_dropped_in_group_; });
   } else {
     if (frozen_in_group_) {
       for (const UsedKey& key : std::exchange(frozen_, {})) fresh_.emplace(key.name, key);

@@ -14,9 +14,11 @@ DelayReading read(std::string_view text) {
 // D4
 TEST(Delay, NumbersAndNumericStringsCountAndFractionsRoundUp) {
   const std::pair<const char*, std::int64_t> cases[] = {
-      {"0", 0},           {"5000", 5000},         {R"("5000")", 5000}, {R"("1e3")", 1000},  {"1e3", 1000},
-      {"0.1", 1},         {"1.0000001", 2},       {"1.0", 1},          {R"(" 250 ")", 250}, {R"("+7")", 7},
-      {"1e-400", 1},      {"9007199254740993", 9007199254740993},      {"null", 0},         {"-0", 0},
+      {"0", 0},           {"5000", 5000}, {R"("5000")", 5000},
+      {R"("1e3")", 1000}, {"1e3", 1000},  {"0.1", 1},
+      {"1.0000001", 2},   {"1.0", 1},     {R"(" 250 ")", 250},
+      {R"("+7")", 7},     {"1e-400", 1},  {"9007199254740993", 9007199254740993},
+      {"null", 0},        {"-0", 0},
   };
   for (const auto& [text, millis] : cases) {
     EXPECT_EQ(read(text).delay.count(), millis) << text;
@@ -42,7 +44,8 @@ TEST(Delay, HugeIsHugeAndNotNonsense) {
 
 // D4
 TEST(Delay, AnythingElseIsDeliveredAtOnceWithAWarning) {
-  for (const char* text : {R"("soon")", R"("")", R"("5s")", "true", "[]", "{}", R"("NaN")", R"("inf")", R"("0x10")", R"("infinity")"}) {
+  for (const char* text :
+       {R"("soon")", R"("")", R"("5s")", "true", "[]", "{}", R"("NaN")", R"("inf")", R"("0x10")", R"("infinity")"}) {
     EXPECT_EQ(read(text).delay.count(), 0) << text;
     EXPECT_FALSE(read(text).warning.empty()) << text;
   }

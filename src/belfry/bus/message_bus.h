@@ -36,12 +36,12 @@ struct BusOptions {
 
   // How much is kept in memory. Tests make these small, so that a few messages go through what else takes millions.
   int chunk_rows = kChunkRows;
-  std::size_t calendar_entries_max = 400'000;   // past it only the next seconds stay in memory: 56 bytes each
-  std::size_t mailbox_max = 200'000;            // a burst; 72 bytes each
-  std::size_t mailbox_max_when_crowded = 256;   // when all mailboxes together hold
-  std::size_t ready_max = 400'000;              // more than this
+  std::size_t calendar_entries_max = 400'000;  // past it only the next seconds stay in memory: 56 bytes each
+  std::size_t mailbox_max = 200'000;           // a burst; 72 bytes each
+  std::size_t mailbox_max_when_crowded = 256;  // when all mailboxes together hold
+  std::size_t ready_max = 400'000;             // more than this
   int refill_rows = 1'000;
-  std::size_t body_cache_bytes = 48u << 20;     // what a burst of a hundred thousand small messages needs
+  std::size_t body_cache_bytes = 48u << 20;  // what a burst of a hundred thousand small messages needs
 };
 
 // Lets whoever waits for messages leave before they come: nothing is handed out after that.

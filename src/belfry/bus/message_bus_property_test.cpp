@@ -29,7 +29,7 @@ Happening any_happening() {
 
 struct Expected {
   MessageId id;
-  BootTime boot_due;      // while the life that sent it lasts
+  BootTime boot_due;  // while the life that sent it lasts
   WallTime deliver_at;
   int life = 0;
 };
@@ -44,8 +44,8 @@ class Story {
   void send(Millis delay) {
     const BootTime before = w.clock().now().boot;
     const Sent result = w.send({.delay = delay});
-    sent[result.id.sequence] = {result.id, before + std::max(delay, Millis{0}),
-                                result.scheduled_at.value_or(w.now()), life};
+    sent[result.id.sequence] = {result.id, before + std::max(delay, Millis{0}), result.scheduled_at.value_or(w.now()),
+                                life};
   }
 
   void happen(Happening what) {

@@ -233,7 +233,9 @@ void MessageBus::sent(SendWork& work, Result<> outcome) {
 Task<void> MessageBus::write_key_run() {
   bool more = true;
   while (more && !stopping_) {
-    auto job = [this](store::Connection& connection) -> Result<bool> { return tables_.keys().write_run_step(connection); };
+    auto job = [this](store::Connection& connection) -> Result<bool> {
+      return tables_.keys().write_run_step(connection);
+    };
     const auto stepped = co_await store_.write<bool>(std::move(job), kChunkRows / 4);
     more = stepped && *stepped;
   }

@@ -264,13 +264,15 @@ TEST(MessageBus, SchedulingAndDeliveryAreLoggedWithTheirFields) {
   const std::string id = to_text(sent.id);
   const auto scheduled = lines_of(lines, "发送延迟消息");
   ASSERT_EQ(scheduled.size(), 1u);
-  for (const std::string& part : {"\"id\":\"" + id + "\"", std::string(R"("to":"worker")"), std::string(R"("from":"planner")"),
-                                 std::string(R"("delayMs":90000)"), std::string(R"("deliverAt":"2026-03-01T12:01:30.000Z")")})
+  for (const std::string& part :
+       {"\"id\":\"" + id + "\"", std::string(R"("to":"worker")"), std::string(R"("from":"planner")"),
+        std::string(R"("delayMs":90000)"), std::string(R"("deliverAt":"2026-03-01T12:01:30.000Z")")})
     EXPECT_NE(scheduled[0].find(part), std::string::npos) << part << scheduled[0];
   const auto delivered = lines_of(lines, "延迟消息已投递");
   ASSERT_EQ(delivered.size(), 1u);
   for (const std::string& part :
-       {"\"id\":\"" + id + "\"", std::string(R"("from":"planner")"), std::string(R"("createdAt":"2026-03-01T12:00:00.000Z")"),
+       {"\"id\":\"" + id + "\"", std::string(R"("from":"planner")"),
+        std::string(R"("createdAt":"2026-03-01T12:00:00.000Z")"),
         std::string(R"("scheduledAt":"2026-03-01T12:01:30.000Z")"),
         std::string(R"("actualDeliveryAt":"2026-03-01T12:01:30.000Z")"), std::string(R"("delayDrift":0)")})
     EXPECT_NE(delivered[0].find(part), std::string::npos) << part << delivered[0];
@@ -471,7 +473,8 @@ TEST(MessageBus, CancelRacingWithTheDueTimeHasOneWinner) {
 
 // D16
 TEST(MessageBus, RescheduledMessageKeepsItsIdAndArrivesAtItsNewTimeOnly) {
-  for (const auto& [from, to] : std::vector<std::pair<Millis, Millis>>{{10min, 20min}, {20min, 10min}, {20s, 24h * 40}, {24h * 40, 5s}}) {
+  for (const auto& [from, to] :
+       std::vector<std::pair<Millis, Millis>>{{10min, 20min}, {20min, 10min}, {20s, 24h * 40}, {24h * 40, 5s}}) {
     World w;
     const Sent sent = w.send({.delay = from});
     const auto moved = w.run(w.bus().reschedule(sent.id, kNoon + to));

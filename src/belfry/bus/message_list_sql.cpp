@@ -74,7 +74,7 @@ void list_calendar(Connection& connection, const MessageTables::ListQuery& query
     }
   }
   std::sort(page.live.begin(), page.live.end(),
-                   [](const auto& a, const auto& b) { return a.location.order < b.location.order; });
+            [](const auto& a, const auto& b) { return a.location.order < b.location.order; });
 }
 
 void list_backlog(Connection& connection, const MessageTables::ListQuery& query, const Cursor& cursor,

@@ -151,8 +151,7 @@ BusState MessageTables::load(Connection& connection) {
   return state;
 }
 
-InsertOutcome MessageTables::insert(Connection& connection, const MessageRow& row,
-                                    std::int64_t keys_not_before_ms) {
+InsertOutcome MessageTables::insert(Connection& connection, const MessageRow& row, std::int64_t keys_not_before_ms) {
   if (row.key) {
     if (const auto used = keys_.find(connection, row.key->name, keys_not_before_ms)) {
       if (used->body != row.key->body) return {.sequence = used->sequence, .conflict = true};

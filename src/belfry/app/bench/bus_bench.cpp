@@ -74,7 +74,8 @@ void bench_flat(const Options& options) {
     const char* name;
     Millis longest;
   };
-  static constexpr std::array kSpreads{Spread{"hour", kHour}, Spread{"week", 168 * kHour}, Spread{"year", 8'760 * kHour}};
+  static constexpr std::array kSpreads{Spread{"hour", kHour}, Spread{"week", 168 * kHour},
+                                       Spread{"year", 8'760 * kHour}};
   const std::int64_t many = options.full ? 10'000'000 : 500'000;
   for (const Spread& spread : kSpreads) {
     const Scratch few_scratch(options.folder, "few");

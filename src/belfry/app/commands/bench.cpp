@@ -33,13 +33,16 @@ void add_bench(CLI::App& app) {
   };
   CLI::App* const command = add_command(app, "bench", "Measure this machine");
   command->require_subcommand(1);
-  CLI::App* const bus = add_command(*command, "bus", "The bus: one JSON object a line, beside probes of the raw disk and timer");
+  CLI::App* const bus =
+      add_command(*command, "bus", "The bus: one JSON object a line, beside probes of the raw disk and timer");
   auto flags = std::make_shared<Flags>();
   bus->add_flag("--full", flags->options.full, "With ten million messages: about 10 GB and half an hour");
-  bus->add_option("--data", flags->data, "Where to write; a folder of its own is made in it (default: the current one)");
+  bus->add_option("--data", flags->data,
+                  "Where to write; a folder of its own is made in it (default: the current one)");
   bus->add_option("--part", flags->options.parts, "Only these parts")->check(CLI::IsMember(bench::part_names()));
   bus->callback([flags] {
-    const std::filesystem::path base = flags->data.empty() ? std::filesystem::current_path() : std::filesystem::path(flags->data);
+    const std::filesystem::path base =
+        flags->data.empty() ? std::filesystem::current_path() : std::filesystem::path(flags->data);
     if (!std::filesystem::is_directory(base)) refuse(fmt::format("{} is not a folder", base.string()));
     flags->options.folder = base / fmt::format("belfry-bench-{}", getpid());
     std::filesystem::create_directory(flags->options.folder);
