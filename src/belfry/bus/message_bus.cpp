@@ -581,7 +581,7 @@ Task<Result<std::int64_t>> MessageBus::force_deliver_all_delayed() {
 
 // True if a receiver has it, or can have it, already: the sweep must not put it into the backlog as well.
 bool MessageBus::handed_out(Recipient& recipient, std::int64_t sequence, std::int64_t due_ms) {
-  if (leases_.find(sequence) || hidden_.contains(sequence)) return true;
+  if (leases_.find(sequence) || leaving_.contains(sequence) || hidden_.contains(sequence)) return true;
   const Order order{due_ms, due_ms, sequence};
   if (recipient.mailbox.find(order)) return true;
   return std::any_of(recipient.mailbox.waiting.begin(), recipient.mailbox.waiting.end(),

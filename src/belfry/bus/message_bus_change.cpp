@@ -31,7 +31,7 @@ std::unexpected<Error> ended_already(MessageId id, MessageState state) {
 // the write, and what came up in that time is restored if the write fails (G10).
 Task<Result<MessageBus::Changed>> MessageBus::change(MessageId id, bool also_pending, ChangeJob job) {
   const std::int64_t sequence = id.sequence;
-  if (leases_.find(sequence))
+  if (leases_.find(sequence) || leaving_.contains(sequence))
     co_return fail(Errc::already_delivered, fmt::format("message {} is in a receiver's hands", to_text(id)));
   if (!hidden_.try_emplace(sequence).second)
     co_return fail(Errc::wrong_state, fmt::format("message {} is being changed right now", to_text(id)));

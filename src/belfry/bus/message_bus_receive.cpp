@@ -42,6 +42,17 @@ Task<Result<std::vector<Delivery>>> MessageBus::receive(ReceiveRequest request) 
     co_await await_mailbox(recipient, deadline, request.departure);
   }
 
+  // Until they have their leases, nobody may cancel or move them (G10).
+  struct Leaving {
+    std::unordered_set<std::int64_t>& all;
+    std::vector<std::int64_t> ours;
+    ~Leaving() {
+      for (const std::int64_t sequence : ours) all.erase(sequence);
+    }
+  } leaving{leaving_, {}};
+  for (const Taken& one : taken) leaving.ours.push_back(one.ready.order.sequence);
+  leaving_.insert(leaving.ours.begin(), leaving.ours.end());
+
   const auto loaded = co_await load_bodies(taken);
   if (loaded && !start_.clean_stop) {
     const auto counted = co_await count_attempts_first(recipients_[number], taken);

@@ -471,6 +471,27 @@ TEST(MessageBus, CancelRacingWithTheDueTimeHasOneWinner) {
   EXPECT_NE(cancelled.value().has_value(), !received.value()->empty());
 }
 
+// Cancels when the loop has turned some times.
+Task<Result<>> cancel_after(MessageBus& bus, MessageId id, int turns) {
+  for (int i = 0; i < turns; ++i) co_await asio::post(asio::use_awaitable);
+  co_return co_await bus.cancel(id, "t");
+}
+
+// D16, G10: after a crash an attempt is written before its message is handed out, and a cancel can come meanwhile.
+TEST(MessageBus, CancelRacingWithAReceiveAfterACrashHasOneWinner) {
+  for (int turns = 0; turns < 20; ++turns) {
+    World w;
+    const Sent sent = w.send({});
+    w.restart();
+    auto received = w.start_task(w.bus().receive({.recipient = kWorker, .max = 1}));
+    auto cancelled = w.start_task(cancel_after(w.bus(), sent.id, turns));
+    w.clock().settle();
+    ASSERT_TRUE(cancelled.done() && received.done());
+    EXPECT_NE(cancelled.value().has_value(), !received.value()->empty()) << turns;
+    EXPECT_TRUE(w.problems().empty());
+  }
+}
+
 // D16
 TEST(MessageBus, RescheduledMessageKeepsItsIdAndArrivesAtItsNewTimeOnly) {
   for (const auto& [from, to] :

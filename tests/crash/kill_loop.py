@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Kills the real server with SIGKILL, again and again on the same data, and checks a client's journal.
+
+    kill_loop.py --binary build/release/belfry --rounds 40
+
+Each round: start, at least six connections and 500 acknowledged sends (immediate, delayed, keyed, batches), cancels,
+leases and acks, a kill at a random moment, `belfry doctor`. Kinds of rounds: `random` kills any time after the 500 sends;
+`startup` first kills several starts within their first 50 ms; `checkpoint` kills while the log is moved into the
+database; `answer` kills at the first byte of an answer, when the acknowledged data is as young as it can be.
+Prints one JSON object every ten rounds and at the end; exits with 1 if anything was lost, early, out of order or unclean.
+With --expect-loss the verdict is turned round: the control, for a server that acknowledges too early.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+
+from harness import Bench, Dead, Journal, Load, Wire
+
+KINDS = (("random", 8), ("startup", 3), ("checkpoint", 4), ("answer", 5))
+# The database is written by checkpoints only: written this short before the kill, the kill fell into one.
+CHECKPOINT_NS = 8_000_000
+
+
+class KillLoop:
+    def __init__(self, options, scratch):
+        self.rng = random.Random(options.seed)
+        self.journal = Journal(self.rng, options.journal)
+        self.bench = Bench(options.binary, scratch, self.journal)
+        self.kills = Counter()
+
+    def kill_starts(self, most):
+        for _ in range(self.rng.randrange(1, most + 1)):
+            server = self.bench.start("--log-level", "warn", ready=False)
+            time.sleep(self.rng.random() * 0.05)
+            server.kill()
+            self.bench.server = None
+            server.wait()
+            self.kills["startup"] += 1
+            self.bench.doctor(on_copy=self.rng.random() < 0.7)
+
+    def wait_for_checkpoint(self):
+        """Until the database file changes, which only a checkpoint does."""
+        def written():
+            status = os.stat(self.bench.database)
+            return status.st_mtime_ns, status.st_size
+        before = written()
+        deadline = time.monotonic() + 2
+        while written() == before and time.monotonic() < deadline:
+            time.sleep(0.0003)
+        time.sleep(self.rng.random() * 0.008)
+
+    def kill(self, kind, server, load):
+        if kind == "answer":
+            load.on_answer = server.kill
+            deadline = time.monotonic() + 2
+            while server.process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.001)
+        elif kind == "checkpoint":
+            self.wait_for_checkpoint()
+        else:
+            time.sleep(self.rng.random() * 0.5)
+        if kind != "answer" and server.process.poll() is not None:
+            self.journal.problem("otherProblems", f"the server ended by itself with {server.process.returncode}: "
+                                 f"{server.log()[-1500:]}")
+        killed_at = time.time_ns()
+        server.kill()
+        self.bench.server = None
+        code = server.wait()
+        if code != -9:
+            self.journal.problem("otherProblems", f"the server ended with {code}: {server.log()[-1500:]}")
+        if killed_at - os.stat(self.bench.database).st_mtime_ns < CHECKPOINT_NS:
+            self.kills["inCheckpoint"] += 1
+        self.kills[kind] += 1
+
+    # D1, D7, D17, D18, G1, G14
+    def round(self, number):
+        kind = self.rng.choices([name for name, _ in KINDS], [weight for _, weight in KINDS])[0]
+        if number == 0:
+            self.kill_starts(6)  # also of a start that creates the data
+        elif kind == "startup":
+            self.kill_starts(3)
+        server = self.bench.start("--log-level", "warn")
+        if number == 0:
+            self.bench.add_recipients()
+        load = Load(self.journal, server.port, large_batches=kind in ("checkpoint", "answer"))
+        enough = load.acknowledged.wait(30)
+        if not enough:
+            self.journal.problem("otherProblems", f"only {load.accepted} sends were acknowledged in 30 s")
+        self.kill("random" if kind == "startup" else kind, server, load)
+        load.over.set()
+        load.join()
+        self.bench.doctor(on_copy=self.rng.random() < 0.7)
+
+    def finish(self):
+        self.bench.start("--log-level", "warn")
+        wire = Wire(self.bench.server.port)
+        # What was sent with a key and has an unknown outcome: now it can be known.
+        load = Load.__new__(Load)
+        load.journal, load.accepted, load.needed, load.after_stop = self.journal, 0, 1 << 60, None
+        load.stopping = Counter()
+        while self.journal.retry:
+            again, self.journal.retry[:] = self.journal.retry[:500], self.journal.retry[500:]
+            load.send_batch(wire, again)
+        wire.close()
+        wire = self.bench.drain(120)
+        self.journal.settle(wire)
+        wire.close()
+        code = self.bench.end(15)
+        if code != 0:
+            self.journal.problem("otherProblems", f"the last, graceful stop ended with {code}")
+        findings = self.bench.doctor(on_copy=False)
+        if findings:
+            self.journal.conservation(findings)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="SIGKILL the server again and again; nothing acknowledged may be lost.")
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--keep", action="store_true", help="keep the data directory, and print where it is")
+    parser.add_argument("--journal", default=None, help="also write what happened to this file")
+    parser.add_argument("--expect-loss", action="store_true", help="the control: succeed only if messages were lost")
+    options = parser.parse_args()
+    if options.seed is None:
+        options.seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {options.seed}", file=sys.stderr)
+
+    scratch = tempfile.mkdtemp(prefix="belfry-kill-")
+    loop = KillLoop(options, scratch)
+    started = time.monotonic()
+    done = 0
+    try:
+        for number in range(options.rounds):
+            loop.round(number)
+            done = number + 1
+            if done % 10 == 0 and done < options.rounds:
+                print(loop.journal.summary(done, started), flush=True)
+            if options.expect_loss and loop.journal.problems["again"]:
+                break  # seen already
+        loop.finish()
+    except Dead:
+        loop.journal.problem("otherProblems", f"the server went away: {loop.bench.server and loop.bench.server.log()[-1500:]}")
+    finally:
+        if loop.bench.server:
+            loop.bench.server.kill()
+            loop.bench.server.wait()
+        if options.keep or (loop.journal.outcome() and not options.expect_loss):
+            print(f"the data is in {scratch}", file=sys.stderr)
+        else:
+            shutil.rmtree(scratch, ignore_errors=True)
+    counts = loop.journal.counts
+    print(loop.journal.summary(done, started, kills=dict(loop.kills), repeated=counts["repeated"],
+                               foundStored=counts["foundStored"], deadLetters=counts["deadLetters"]), flush=True)
+    if options.expect_loss:
+        lost = loop.journal.problems["lost"]
+        print(f"control: {lost} losses were noticed" if lost else "control: NO loss was noticed", file=sys.stderr)
+        return 0 if lost else 1
+    return 1 if loop.journal.outcome() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
