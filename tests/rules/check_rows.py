@@ -76,7 +76,7 @@ def include_offence(path, included):
     if not included.startswith("belfry/"):
         return None
     if included.startswith("belfry/store/sqlite/"):
-        if not (is_test(path) or path.startswith(("src/belfry/app/", "src/belfry/store/sqlite/"))):
+        if not (is_test(path) or path in EXEMPT or path.startswith(("src/belfry/app/", "src/belfry/store/sqlite/"))):
             return "only app and tests name SQLite; include belfry/store/connection.h"
     if not path.startswith("src/belfry/") or path in EXEMPT:
         return None
