@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections import Counter
 
-from harness import Bench, Dead, Journal, Load, Wire
+from harness import Bench, Dead, Journal, Load, Sender, Wire
 
 KINDS = (("random", 8), ("startup", 3), ("checkpoint", 4), ("answer", 5))
 # The database is written by checkpoints only: written this short before the kill, the kill fell into one.
@@ -101,12 +101,10 @@ class KillLoop:
         self.bench.start("--log-level", "warn")
         wire = Wire(self.bench.server.port)
         # What was sent with a key and has an unknown outcome: now it can be known.
-        load = Load.__new__(Load)
-        load.journal, load.accepted, load.needed, load.after_stop = self.journal, 0, 1 << 60, None
-        load.stopping = Counter()
+        sender = Sender(self.journal)
         while self.journal.retry:
             again, self.journal.retry[:] = self.journal.retry[:500], self.journal.retry[500:]
-            load.send_batch(wire, again)
+            sender.send_batch(wire, again)
         wire.close()
         wire = self.bench.drain(120)
         self.journal.settle(wire)
