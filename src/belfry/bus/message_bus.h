@@ -252,7 +252,7 @@ class MessageBus final : public DueSource {
   Leases leases_;
   BodyCache bodies_;
   std::unordered_map<std::int64_t, Held> hidden_;  // by sequence: a change is on its way to the disk (G10)
-  std::unordered_set<std::int64_t> leaving_;  // taken by a receiver whose lease waits for a read or a write
+  std::unordered_set<std::int64_t> leaving_;       // taken by a receiver whose lease waits for a read or a write
   struct Expiry {
     std::int64_t expires_ms;
     Order order;
