@@ -16,27 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 
-from harness import MAILBOXES, Bench, Dead, Journal, Load, Wire, ack, take
+from harness import MAILBOXES, Bench, Dead, Journal, Sender, Wire, ack, take
 
 SIZE = "24m"
 FILLER = 9 << 20  # more than the reserve: it is set aside again before sends are taken
 SKIPPED = 77
-
-
-class Sender(Load):
-    """Only the sending of a load, by hand."""
-
-    def __init__(self, journal):  # noqa: D107: no threads
-        self.journal = journal
-        self.stopping = Counter()
-        self.accepted = 0
-        self.needed = 1 << 60
-        self.after_stop = None
-
-    def _count(self, count):
-        self.accepted += count
 
 
 class FullDisk:

@@ -30,7 +30,7 @@ def boot_ns():
 
 
 def clock_offset():
-    """Wall minus elapsed clock. The reading between two equal ones counts: we may be put to sleep between the two."""
+    """Wall minus elapsed clock: the quickest of some readings, for we may be put to sleep in the middle of one."""
     best = None
     for _ in range(5):
         before = boot_ns()
@@ -194,15 +194,15 @@ class Message:
     """What is known about one message. `end` is None, acked or cancelled, certain or (`maybe`) unknown."""
 
     __slots__ = ("number", "to", "delay", "key", "line", "id", "scheduled", "first_boot", "first_wall", "offset",
-                 "answered", "life", "wire", "place", "tries", "receipts", "forced", "end", "end_life", "end_attempt",
-                 "end_at", "maybe", "attempts", "certain")
+                 "answered", "life", "wire", "place", "tries", "receipts", "end", "end_life", "end_attempt",
+                 "end_at", "maybe", "certain")
 
     def __init__(self, number, to, delay, key, line):
         self.number, self.to, self.delay, self.key, self.line = number, to, delay, key, line
         self.id = self.scheduled = self.first_boot = self.first_wall = self.offset = self.answered = None
         self.life = self.wire = self.place = self.end = self.end_life = self.end_attempt = self.end_at = None
-        self.tries = self.receipts = self.attempts = 0
-        self.forced = self.certain = False
+        self.tries = self.receipts = 0
+        self.certain = False  # its send was acknowledged
         self.maybe = set()
 
 
@@ -324,7 +324,6 @@ class Journal:
     def _check_receipt(self, one, message, asked_at, wall, boot):
         self.counts["received"] += 1
         message.receipts += 1
-        message.attempts = max(message.attempts, one["attempt"])
         self.note("received", message.number, one["messageId"], one["attempt"])
         if message.id is None:
             message.id = one["messageId"]  # its outcome is unknown, or not known yet: it was stored
@@ -345,7 +344,6 @@ class Journal:
         if message.scheduled is not None and one["deliverAt"] != message.scheduled:
             self.problem("otherProblems", f"{message.id} was promised for {message.scheduled}: {one}")
         if one["forced"]:
-            message.forced = True
             if not self.expect_forced:
                 self.problem("early", f"{message.id} was forced, and nothing was stopped: {one}")
             return
@@ -698,6 +696,19 @@ class Load:
         for to, found in held:
             ack(self.journal, wire, to, found)
         wire.close()
+
+
+class Sender(Load):
+    """Only the sending of a load, by hand."""
+
+    def __init__(self, journal):
+        self.journal = journal
+        self.stopping = collections.Counter()
+        self.accepted = 0
+        self.after_stop = None
+
+    def _count(self, count):
+        self.accepted += count
 
 
 def take(journal, wire, to, most, wait, lease):
