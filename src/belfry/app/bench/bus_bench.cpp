@@ -9,9 +9,11 @@
 #include <cstdio>
 #include <exception>
 
+#include "belfry/app/bench/http_bench.h"
 #include "belfry/app/bench/in_process.h"
 #include "belfry/app/bench/probes.h"
 #include "belfry/app/bench/report.h"
+#include "belfry/app/bench/scratch.h"
 
 namespace belfry::app::bench {
 namespace {
@@ -19,22 +21,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Millis kHour{3'600'000};
-
-// A folder of its own for each part's data, gone afterwards.
-class Scratch {
- public:
-  Scratch(const std::filesystem::path& folder, const char* name) : path_(folder / name) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~Scratch() { std::filesystem::remove_all(path_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // Acknowledged sends a second in process, beside the disk's own syncs.
 void bench_sends(const Options& options) {
@@ -135,7 +121,9 @@ struct Part {
   const char* name;
   void (*run)(const Options&);
 };
-constexpr std::array kParts{Part{"sends", bench_sends}, Part{"flat", bench_flat}, Part{"keyed", bench_keyed}};
+constexpr std::array kParts{Part{"sends", bench_sends}, Part{"http", bench_http},   Part{"punctual", bench_punctual},
+                            Part{"burst", bench_burst}, Part{"flat", bench_flat},   Part{"keyed", bench_keyed},
+                            Part{"fair", bench_fair},   Part{"memory", bench_memory}};
 
 bool run_in_child(const Part& part, const Options& options) {
   std::fflush(stdout);
