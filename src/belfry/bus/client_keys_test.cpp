@@ -6,13 +6,14 @@
 #include <gtest/gtest.h>
 
 #include "belfry/store/sqlite/sqlite_connection.h"
+#include "tests/support/power_cut_vfs.h"
 
 namespace belfry::bus {
 namespace {
 
 class ClientKeysTest : public ::testing::Test {
  protected:
-  ClientKeysTest() : connection_(store::sqlite::open({.path = "file::memory:?keys", .vfs = "memdb"})) {
+  ClientKeysTest() : connection_(store::sqlite::open({.path = "keys.db", .vfs = disk_.vfs_name()})) {
     connection_->execute(ClientKeys::tables());
   }
 
@@ -48,6 +49,8 @@ class ClientKeysTest : public ::testing::Test {
     keys_->load(*connection_);
   }
 
+  SeededRandom random_{1};
+  testing::Disk disk_{random_};
   std::unique_ptr<store::Connection> connection_;
   std::unique_ptr<ClientKeys> keys_ = std::make_unique<ClientKeys>();
 };

@@ -617,27 +617,30 @@ Task<bool> MessageBus::sweep_once(Forced forced) {
     std::erase_if(page->rows, [&](const CalendarRow& row) {
       return handed_out(recipients_[row.recipient], row.sequence, row.due_ms);
     });
-    const std::vector<CalendarRow> rows = page->rows;
-    auto move = [this, rows, forced](store::Connection& connection) -> Result<> {
-      for (const CalendarRow& row : rows)
-        tables_.move_to_backlog(connection, row.bucket, row.recipient,
-                                {std::min(forced.at_ms, row.due_ms), row.due_ms, row.sequence}, std::nullopt);
-      return {};
+    auto move = [this, candidates = page->rows,
+                 forced](store::Connection& connection) -> Result<std::vector<CalendarRow>> {
+      std::vector<CalendarRow> moved;
+      for (const CalendarRow& row : candidates) {
+        const Order order{std::min(forced.at_ms, row.due_ms), row.due_ms, row.sequence};
+        if (tables_.move_to_backlog(connection, row.bucket, row.recipient, order, std::nullopt)) moved.push_back(row);
+      }
+      return moved;
     };
-    const auto moved = co_await store_.write<void>(std::move(move), static_cast<int>(rows.size()));
-    if (!moved) co_return false;
+    const auto rows =
+        co_await store_.write<std::vector<CalendarRow>>(std::move(move), static_cast<int>(page->rows.size()));
+    if (!rows) co_return false;
     std::copy(std::begin(page->from_ms), std::end(page->from_ms), look.from_ms);
     look.partial = page->partial;
     look.partial_after = page->last_sequence;
     swept_to_ms_ =
         *std::min_element(std::begin(look.from_ms), std::end(look.from_ms)) - calendar_.timeline().ahead().count();
-    for (const CalendarRow& row : rows) {
+    for (const CalendarRow& row : *rows) {
       Recipient& recipient = recipients_[row.recipient];
       ++recipient.pending;
       ++recipient.mailbox.unread;
       recipient.mailbox.read_to_end = false;
     }
-    for (const CalendarRow& row : rows) refill(recipients_[row.recipient]);
+    for (const CalendarRow& row : *rows) refill(recipients_[row.recipient]);
     if (page->finished) co_return true;
   }
   co_return false;

@@ -25,8 +25,8 @@ namespace belfry::bus {
 
 // What a start reads: small, whatever the tables hold.
 struct BusState {
-  std::int64_t last_sequence = 0;
-  std::int64_t ahead_ms = 0;  // how far the calendar runs before the wall clock (timeline.h)
+  std::int64_t last_sequence = 0;  // no sequence up to here may be given out again
+  std::int64_t ahead_ms = 0;       // how far the calendar runs before the wall clock (timeline.h)
   bool clean_stop = true;
   std::optional<Forced> forced;
   std::vector<RecipientRow> recipients;
@@ -82,7 +82,8 @@ class MessageTables final : public store::GroupHook {
   void revive(store::Connection& connection, const FoundMessage& found, std::int64_t place, std::int64_t due_ms);
   void drop_dead(store::Connection& connection, const FoundMessage& found, std::int64_t now_ms, std::string_view by);
   void set_attempts(store::Connection& connection, std::int64_t sequence, int attempts);
-  void move_to_backlog(store::Connection& connection, std::int64_t bucket, RecipientNumber recipient,
+  // False if it does not lie in that bucket any more.
+  bool move_to_backlog(store::Connection& connection, std::int64_t bucket, RecipientNumber recipient,
                        const Order& order, std::optional<std::int64_t> late_ms);
   void reschedule(store::Connection& connection, const Location& from, const CalendarRow& target,
                   std::optional<std::int64_t> look_ms);
@@ -165,7 +166,9 @@ class MessageTables final : public store::GroupHook {
 
   ClientKeys keys_;
   std::unordered_map<RecipientNumber, Change> changes_;
-  std::int64_t last_sequence_ = 0;
+  std::int64_t last_sequence_ = 0;  // of this group
+  std::int64_t reserved_ = 0;       // sequences up to here are reserved in the store
+  std::int64_t reserving_ = 0;      // by this group
 };
 
 }  // namespace belfry::bus

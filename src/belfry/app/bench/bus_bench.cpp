@@ -121,8 +121,8 @@ struct Part {
   const char* name;
   void (*run)(const Options&);
 };
-constexpr std::array kParts{Part{"sends", bench_sends}, Part{"http", bench_http},   Part{"punctual", bench_punctual},
-                            Part{"burst", bench_burst}, Part{"flat", bench_flat},   Part{"keyed", bench_keyed},
+constexpr std::array kParts{Part{"sends", bench_sends}, Part{"http", bench_http},    Part{"punctual", bench_punctual},
+                            Part{"burst", bench_burst}, Part{"flat", bench_flat},    Part{"keyed", bench_keyed},
                             Part{"fair", bench_fair},   Part{"memory", bench_memory}};
 
 bool run_in_child(const Part& part, const Options& options) {

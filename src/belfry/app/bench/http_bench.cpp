@@ -34,7 +34,8 @@ const std::string& payload() {
 std::string other(std::int64_t i) { return fmt::format("r{}", i % kOthers); }
 
 void add_agent(HttpConnection& connection, const std::string& id) {
-  const HttpAnswer answer = connection.call("POST", "/v1/agents", fmt::format(R"({{"id":"{}","kind":"external"}})", id));
+  const HttpAnswer answer =
+      connection.call("POST", "/v1/agents", fmt::format(R"({{"id":"{}","kind":"external"}})", id));
   if (answer.status != 201) throw std::runtime_error("cannot add an agent: " + answer.body);
 }
 
@@ -66,7 +67,8 @@ class Senders {
     if (pid_ != 0) return;
     try {
       std::vector<std::string> bodies;
-      for (int i = 0; i < kOthers; ++i) bodies.push_back(fmt::format(R"({{"to":"{}","payload":{}}})", other(i), payload()));
+      for (int i = 0; i < kOthers; ++i)
+        bodies.push_back(fmt::format(R"({{"to":"{}","payload":{}}})", other(i), payload()));
       keep_posting(port, connections, 120s, "/v1/messages", bodies);
     } catch (const std::exception&) {
       // The server ended first.
@@ -251,7 +253,9 @@ void bench_memory(const Options& options) {
   };
   for (const Shape& shape : {Shape{"year", 20min, 8'760h}, Shape{"tenMinutes", 30min, 40min}}) {
     const Scratch scratch(options.folder, "memory");
-    const auto peak = [](const ServerProcess& server) { return static_cast<double>(server.peak_resident_bytes()) / 1048576; };
+    const auto peak = [](const ServerProcess& server) {
+      return static_cast<double>(server.peak_resident_bytes()) / 1048576;
+    };
     const auto start_again = [&](const char* after) {
       // As root the page cache can be emptied; else the figure is for a warm one, and says so.
       sync();
@@ -280,7 +284,11 @@ void bench_memory(const Options& options) {
       const auto span = static_cast<std::uint64_t>((shape.to - shape.from).count());
       return delayed_line(other(i), shape.from + Millis{static_cast<std::int64_t>(random.next() % span)});
     });
-    Line("load").add("shape", shape.name).add("messages", kCount).number("perSecond", rate).number("peakMiB", peak(*server));
+    Line("load")
+        .add("shape", shape.name)
+        .add("messages", kCount)
+        .number("perSecond", rate)
+        .number("peakMiB", peak(*server));
     server->kill();
     server = start_again("kill");
     const auto stop = server->stop();
@@ -292,7 +300,8 @@ void bench_memory(const Options& options) {
     server = start_again("forced stop");
     HttpConnection connection(server->port());
     const Nanos start = elapsed_now();
-    while (connection.call("GET", "/healthz").body.find("\"caughtUp\":true") == std::string::npos && elapsed_now() - start < 600s)
+    while (connection.call("GET", "/healthz").body.find("\"caughtUp\":true") == std::string::npos &&
+           elapsed_now() - start < 600s)
       usleep(200'000);
     Line("drain")
         .add("shape", shape.name)

@@ -34,8 +34,8 @@ HttpConnection::HttpConnection(HttpConnection&& other) noexcept
     : port_(other.port_), fd_(std::exchange(other.fd_, -1)), input_(std::move(other.input_)) {}
 
 void HttpConnection::send(std::string_view method, std::string_view path, std::string_view body) {
-  std::string request = fmt::format("{} {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Length: {}\r\n\r\n",
-                                    method, path, port_, body.size());
+  std::string request = fmt::format("{} {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Length: {}\r\n\r\n", method, path,
+                                    port_, body.size());
   request += body;
   std::string_view rest = request;
   while (!rest.empty()) {

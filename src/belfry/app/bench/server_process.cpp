@@ -24,8 +24,8 @@ ServerProcess::ServerProcess(std::filesystem::path data) : data_(std::move(data)
   if (pid_ == 0) {
     dup2(output[1], 1);
     const std::string folder = data_.string();
-    execl("/proc/self/exe", "belfry", "serve", "--listen", "127.0.0.1:0", "--data", folder.c_str(), "--log-level", "warn",
-          static_cast<char*>(nullptr));
+    execl("/proc/self/exe", "belfry", "serve", "--listen", "127.0.0.1:0", "--data", folder.c_str(), "--log-level",
+          "warn", static_cast<char*>(nullptr));
     _exit(127);
   }
   close(output[1]);
