@@ -201,6 +201,7 @@ class Simulation {
     if (found == known_.end()) return;  // its send's outcome was never heard
     const Known& known = found->second;
     if (known.ended) problem("a message came after it had ended");
+    if (!known.accepted) return;  // nor was this one's: we know only what became of it since
     if (delivery.forced) {
       if (!known.forced) problem("a message is marked as forced and was not");
       return;

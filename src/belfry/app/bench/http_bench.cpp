@@ -1,11 +1,12 @@
 #include "belfry/app/bench/http_bench.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <functional>
+#include <csignal>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -71,7 +72,7 @@ class Senders {
         bodies.push_back(fmt::format(R"({{"to":"{}","payload":{}}})", other(i), payload()));
       keep_posting(port, connections, 120s, "/v1/messages", bodies);
     } catch (const std::exception&) {
-      // The server ended first.
+      _exit(1);  // the server ended first
     }
     _exit(0);
   }

@@ -1,10 +1,10 @@
 #include "belfry/app/bench/server_process.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <stdexcept>
