@@ -8,6 +8,9 @@
 #   # D4: what it breaks
 #   # test: a regular expression for ctest -R
 #
+# A mutant is caught if it builds and its test fails; one that does not build shows nothing, and fails the check like one
+# that survives.
+#
 # Everything happens in a copy of the committed and staged or changed tracked files; the tree itself is not touched.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -57,10 +60,15 @@ if ! cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-19 -DCMA
 fi
 
 failed=0
-row() { printf '%-28s %-16s %s\n' "$1" "$2" "$3"; }
+row() { printf '%-36s %-16s %s\n' "$1" "$2" "$3"; }
 row mutant outcome "what it breaks"
 
 # First each test as it is: one that fails anyway shows nothing.
+declare -A passes=()
+passes_unchanged() {
+  if [[ -z ${passes[$1]:-} ]]; then passes[$1]=$(run_test "$1" && echo yes || echo no); fi
+  [[ ${passes[$1]} == yes ]]
+}
 ready=()
 for patch in "${patches[@]}"; do
   name=$(basename "$patch" .patch)
@@ -69,7 +77,7 @@ for patch in "${patches[@]}"; do
     row "$name" "NO HEADER" "it needs the lines '# $id: …' and '# test: …' before the first diff"
   elif ! git -C "$tree" apply --check "$patch" 2>"$log"; then
     row "$name" "DOES NOT APPLY" "$(head -n 1 "$log")"
-  elif ! run_test "$(field "$patch" test)"; then
+  elif ! passes_unchanged "$(field "$patch" test)"; then
     row "$name" "TEST FAILS" "without the mutant already, or no test fits: $(field "$patch" test)"
   else
     ready+=("$patch")
@@ -78,6 +86,7 @@ for patch in "${patches[@]}"; do
   failed=1
 done
 
+caught=0
 for patch in "${ready[@]}"; do
   name=$(basename "$patch" .patch)
   git -C "$tree" apply "$patch"
@@ -89,7 +98,9 @@ for patch in "${ready[@]}"; do
     failed=1
   else
     row "$name" caught "$(field "$patch" "${name%%[!A-Z0-9]*}")"
+    caught=$((caught + 1))
   fi
   git -C "$tree" apply -R "$patch"
 done
+echo "$caught of ${#patches[@]} mutants caught, in $SECONDS seconds"
 exit "$failed"
