@@ -65,7 +65,7 @@ class FakeSource final : public DueSource {
 };
 
 class TimekeeperTest : public ::testing::Test {
- protected:
+ public:
   TimekeeperTest() {
     keeper.add(source);
     tasks.spawn("timekeeper", keeper.run());
@@ -77,6 +77,7 @@ class TimekeeperTest : public ::testing::Test {
     EXPECT_EQ(tasks.running(), 0) << "the loop ends when it is told to";
   }
 
+ protected:
   BootTime boot() const { return clock.now().boot; }
   WallTime wall() const { return round_up(clock.now().wall); }
 
