@@ -62,7 +62,7 @@ class Simulation {
       receive(true);
     }
     for (const auto& [sequence, known] : known_) {
-      if (known.accepted && !known.ended && !known.maybe_ended)
+      if (known.accepted && !known.ended && !known.maybe_ended && !used_up(sequence))
         problem("message " + std::to_string(sequence) + " was accepted and never arrived");
     }
     for (const std::string& what : world_.problems()) problem(what);
@@ -92,6 +92,11 @@ class Simulation {
   }
   std::int64_t dice(std::int64_t sides) {
     return static_cast<std::int64_t>(dice_.next() % static_cast<std::uint64_t>(sides));
+  }
+  // A message that was handed out too often without an ack is a dead letter, and that is its end.
+  bool used_up(std::int64_t sequence) {
+    const auto info = world_.run(world_.bus().get(MessageId{sequence}));
+    return info && info->state == bus::MessageState::dead && info->attempts >= kAttemptsMax;
   }
   void problem(std::string what) {
     if (what.find("never arrived") != std::string::npos) ++lost_;
