@@ -229,12 +229,19 @@ void MessageBus::settle_in(Recipient& recipient, const Ready& ready) {
     mailbox.waiting.push_back(ready);
     return;
   }
+  if (ready.place == kInBacklog && ready.order > mailbox.read_up_to) {
+    ++mailbox.unread;  // it lies in the unread part already
+    mailbox.read_to_end = false;
+    return refill(recipient);
+  }
   if (mailbox.behind_backlog(ready.order)) return overflow(recipient, ready);
-  if (mailbox.size() >= mailbox_room() && ready.place != kInBacklog) {
-    const auto last = mailbox.last();
-    if (last && *last < ready.order) {
-      if (mailbox.unread + mailbox.writing == 0)
-        mailbox.read_up_to = std::min(*last, sweep_bound(recipient).value_or(*last));
+  if (mailbox.size() >= mailbox_room() && ready.place != kInBacklog && mailbox.unread + mailbox.writing == 0) {
+    // The unread part begins behind everything that is in memory or was read before. After the clock was set back a
+    // message may belong before that: then it stays in memory, however full that is.
+    const Order last = mailbox.last().value_or(mailbox.read_up_to);
+    const Order begin = std::max(mailbox.read_up_to, std::min(last, sweep_bound(recipient).value_or(last)));
+    if (last < ready.order && begin < ready.order) {
+      mailbox.read_up_to = begin;
       return overflow(recipient, ready);
     }
   }
@@ -305,6 +312,14 @@ void MessageBus::refilled(Recipient& recipient, std::vector<BacklogRow> rows, bo
   Mailbox& mailbox = recipient.mailbox;
   mailbox.reading = false;
   mailbox.read_to_end = !filled;
+  // What was sent into the backlog while the page was read may be on it.
+  std::erase_if(mailbox.waiting, [&](const Ready& ready) {
+    if (ready.place != kInBacklog) return false;
+    const bool on_page =
+        std::any_of(rows.begin(), rows.end(), [&](const BacklogRow& row) { return row.order == ready.order; });
+    if (on_page) ++mailbox.unread;  // counted like the rest of the page
+    return on_page;
+  });
   const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
   for (BacklogRow& row : rows) {
     mailbox.read_up_to = row.order;

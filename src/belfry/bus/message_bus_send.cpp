@@ -106,7 +106,8 @@ Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing mes
                 fmt::format("expiresAt {} is not after the delivery at {}", to_iso(*message.expires_at), to_iso(due)));
 
   row.recipient = recipient->row.number;
-  if (immediate && (recipient->mailbox.unread > 0 || recipient->mailbox.size() >= mailbox_room())) {
+  if (immediate && recipient->mailbox.unread > 0 &&
+      recipient->mailbox.behind_backlog({to_ms(due), to_ms(due), next_sequence_ + 1})) {
     row.place = kInBacklog;  // it would have to be moved there at once
   } else {
     const Calendar::Place place = calendar_.place(due, now);
@@ -202,10 +203,9 @@ void MessageBus::sent(SendWork& work, Result<> outcome) {
   }
   const Order order{body.due_ms, body.due_ms, sequence};
   if (work.row.place == kInBacklog) {
-    ++recipient.pending;
-    ++recipient.mailbox.unread;
-    recipient.mailbox.read_to_end = false;
-    refill(recipient);
+    arrive(
+        recipient,
+        {.order = order, .place = kInBacklog, .delivered_ms = body.due_ms, .expires_ms = body.expires_ms.value_or(0)});
   } else if (work.immediate) {
     const Ready ready{.order = order,
                       .place = work.row.place,
