@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,42 @@ int hex_digit(char c) {
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
+}
+
+// Payloads are mostly plain text: eight bytes at a time.
+constexpr std::uint64_t kOnes = 0x0101010101010101;
+constexpr std::uint64_t kHighs = 0x8080808080808080;
+
+constexpr std::uint64_t below(std::uint64_t word, unsigned char byte) { return (word - kOnes * byte) & ~word & kHighs; }
+constexpr std::uint64_t equal(std::uint64_t word, char byte) {
+  return below(word ^ (kOnes * static_cast<unsigned char>(byte)), 1);
+}
+
+// The length of the part before the first byte that matches; `any_of_eight` may be wrong only about which of the eight.
+template <class Any, class One>
+std::size_t run_before(std::string_view text, Any any_of_eight, One one) {
+  std::size_t at = 0;
+  for (; at + 8 <= text.size(); at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, 8);
+    if (any_of_eight(word) != 0) break;
+  }
+  while (at < text.size() && !one(text[at])) ++at;
+  return at;
+}
+
+// Neither quote nor backslash, no control character, no byte of a longer character.
+std::size_t plain_run(std::string_view text) {
+  return run_before(
+      text,
+      [](std::uint64_t word) { return (word & kHighs) | below(word, 0x20) | equal(word, '"') | equal(word, '\\'); },
+      [](char c) { return static_cast<signed char>(c) < 0x20 || c == '"' || c == '\\'; });
+}
+
+std::size_t run_without_quote(std::string_view text) {
+  return run_before(
+      text, [](std::uint64_t word) { return equal(word, '"') | equal(word, '\\'); },
+      [](char c) { return c == '"' || c == '\\'; });
 }
 
 // Checks a text from the front. `problem_` keeps the first thing that was wrong.
@@ -132,6 +169,7 @@ class Checker {
   bool string() {
     ++at_;
     while (true) {
+      at_ += plain_run(text_.substr(at_));
       if (at_end()) return wrong("a string without its closing quote");
       const char c = text_[at_];
       if (c == '"') {
@@ -145,10 +183,6 @@ class Checker {
         continue;
       }
       if (static_cast<unsigned char>(c) < 0x20) return wrong("a control character in a string; write it as an escape");
-      if (static_cast<unsigned char>(c) < 0x80) {
-        ++at_;
-        continue;
-      }
       const int length = utf8_sequence(text_.substr(at_));
       if (length == 0) return wrong("invalid UTF-8");
       at_ += static_cast<std::size_t>(length);
@@ -234,7 +268,11 @@ class Walker {
  private:
   void skip_string() {
     ++at_;
-    while (text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
+    while (true) {
+      at_ += run_without_quote(text_.substr(at_));
+      if (text_[at_] == '"') break;
+      at_ += 2;
+    }
     ++at_;
   }
 
@@ -414,6 +452,10 @@ void append_quoted(std::string& out, std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   out += '"';
   for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::size_t plain = plain_run(text.substr(i));
+    out += text.substr(i, plain);
+    i += plain;
+    if (i == text.size()) break;
     const char c = text[i];
     switch (c) {
       case '"': out += "\\\""; break;
@@ -426,8 +468,6 @@ void append_quoted(std::string& out, std::string_view text) {
           out += "\\u00";
           out += kHex[(c >> 4) & 15];
           out += kHex[c & 15];
-        } else if (static_cast<unsigned char>(c) < 0x80) {
-          out += c;
         } else if (const auto length = static_cast<std::size_t>(utf8_sequence(text.substr(i))); length > 0) {
           out += text.substr(i, length);
           i += length - 1;
