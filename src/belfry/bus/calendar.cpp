@@ -242,12 +242,14 @@ void Calendar::merge(CalendarPage page) {
   const Now now = clock_.now();
   for (const CalendarRow& row : page.rows) {
     if (changed_.contains(row.sequence) || belongs_to_sweep(row) || delivered_.contains(row.sequence)) continue;
-    if (const Millis left = remaining(row, now);
-        left.count() > 2 * (bucket_width(Bucket::from_key(row.bucket).level) + kTooEarlyMs)) {
+    const Millis left = remaining(row, now);
+    if (left.count() > 2 * (bucket_width(Bucket::from_key(row.bucket).level) + kTooEarlyMs)) {
       too_early_.emplace_back(row, timeline_.axis_ms(now) + left.count());
       continue;
     }
     enter(row);
+    const Entry entry = entry_of(row);
+    if (left.count() > 0 && lane_of(entry).passed(entry.key)) read_late_.push_back(row.sequence);
   }
   for (const CalendarRow& row : std::exchange(limbo_, {})) {
     if (was_read(Bucket::from_key(row.bucket), row.sequence) && !belongs_to_sweep(row)) enter(row);

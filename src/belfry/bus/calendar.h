@@ -56,9 +56,9 @@ class Calendar {
   // What comes due next, and what is due, in order. Never an entry whose time has not come.
   std::optional<Due> next_due(const Now& now) const;
   void take_due(const Now& now, int limit, std::vector<Entry>& due);
-  // Calls `visit(sequence)` for what is due within seconds.
+  // Calls `visit(sequence)`, once, for what has come within seconds of its time.
   template <class Visit>
-  void each_soon(const Now& now, Visit visit) const;
+  void each_soon(const Now& now, Visit visit);
   std::size_t in_memory() const { return elapsed_.size() + wall_.size() + recovered_.size(); }
 
   // Everything up to `forced.up_to` belongs to the sweep from here on: forget what is in memory of it.
@@ -119,6 +119,8 @@ class Calendar {
       delivered_;  // by sequence: in a mailbox, though their bucket is still unread
   std::vector<std::pair<CalendarRow, std::int64_t>> too_early_;  // looked at before their time: to be put back
 
+  std::vector<std::int64_t> read_late_;  // read when each_soon() had passed their second
+
   Wake wake_;
   bool stopping_ = false;
   bool caught_up_ = false;
@@ -127,13 +129,14 @@ class Calendar {
 };
 
 template <class Visit>
-void Calendar::each_soon(const Now& now, Visit visit) const {
+void Calendar::each_soon(const Now& now, Visit visit) {
   static constexpr Millis kSoon{3'000};
+  for (const std::int64_t sequence : std::exchange(read_late_, {})) visit(sequence);
   const auto each = [&](const Entry& entry) { visit(entry.sequence); };
-  elapsed_.each_before((now.boot + kSoon).time_since_epoch().count(), each);
+  elapsed_.each_new_before((now.boot + kSoon).time_since_epoch().count(), each);
   const std::int64_t wall_soon = to_ms(round_down(now.wall) + kSoon);
-  wall_.each_before(wall_soon, each);
-  recovered_.each_before(wall_soon, each);
+  wall_.each_new_before(wall_soon, each);
+  recovered_.each_new_before(wall_soon, each);
 }
 
 }  // namespace belfry::bus

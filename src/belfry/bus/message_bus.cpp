@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -12,7 +13,9 @@
 namespace belfry::bus {
 namespace {
 
-constexpr int kPrefetchRows = 500;
+// Bodies of what is due soon: more would not fit into the cache. Read a few at a time, since sends wait for it.
+constexpr std::size_t kPrefetchMost = 120'000;
+constexpr std::size_t kPrefetchRows = 500;
 constexpr std::size_t kRefillBytes = 4u << 20;
 
 constexpr Nanos kTick = std::chrono::seconds{1};
@@ -360,27 +363,31 @@ void MessageBus::refilled(Recipient& recipient, std::vector<BacklogRow> rows, bo
 }
 
 void MessageBus::prefetch_bodies(const Now& now) {
-  if (prefetching_ || !bodies_.has_room()) return;
-  std::vector<std::int64_t> wanted;
+  if (!to_prefetch_.empty()) return;
   calendar_.each_soon(now, [&](std::int64_t sequence) {
-    if (wanted.size() < static_cast<std::size_t>(kPrefetchRows) && !bodies_.contains(sequence))
-      wanted.push_back(sequence);
+    if (to_prefetch_.size() >= kPrefetchMost || bodies_.contains(sequence)) return;
+    bodies_.expect(sequence);
+    to_prefetch_.push_back(sequence);
   });
-  if (wanted.empty()) return;
-  prefetching_ = true;
-  const bool more = wanted.size() == static_cast<std::size_t>(kPrefetchRows);
-  std::sort(wanted.begin(), wanted.end());  // neighbours share pages
-  auto bodies = std::make_shared<std::vector<std::pair<std::int64_t, Body>>>();
+  std::sort(to_prefetch_.begin(), to_prefetch_.end(), std::greater{});  // neighbours share pages
+  prefetch_next();
+}
+
+// Reads the next of the bodies that have a place in the cache.
+void MessageBus::prefetch_next() {
+  if (to_prefetch_.empty()) return;
+  using Bodies = std::vector<std::pair<std::int64_t, std::optional<Body>>>;
+  auto bodies = std::make_shared<Bodies>();
+  const std::size_t count = std::min(kPrefetchRows, to_prefetch_.size());
+  for (std::size_t i = 0; i < count; ++i) bodies->emplace_back(to_prefetch_[to_prefetch_.size() - 1 - i], std::nullopt);
   store_.read_later(
-      [bodies, wanted = std::move(wanted)](store::Connection& connection) {
-        for (const std::int64_t sequence : wanted)
-          if (auto body = MessageTables::read_body(connection, sequence))
-            bodies->emplace_back(sequence, std::move(*body));
+      [bodies](store::Connection& connection) {
+        for (auto& [sequence, body] : *bodies) body = MessageTables::read_body(connection, sequence);
       },
-      [this, bodies, more](const Result<>&) {
-        prefetching_ = false;
-        for (auto& [sequence, body] : *bodies) bodies_.put(sequence, std::move(body));
-        if (more && !bodies->empty()) prefetch_bodies(clock_.now());
+      [this, bodies](const Result<>&) {
+        to_prefetch_.resize(to_prefetch_.size() - bodies->size());
+        for (auto& [sequence, body] : *bodies) bodies_.fill(sequence, std::move(body));
+        prefetch_next();
       });
 }
 

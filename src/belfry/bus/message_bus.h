@@ -214,6 +214,7 @@ class MessageBus final : public DueSource {
   void refill(Recipient& recipient);
   void refilled(Recipient& recipient, std::vector<BacklogRow> rows, bool filled);
   void prefetch_bodies(const Now& now);
+  void prefetch_next();
   void expire_pending(const Now& now, int limit);
   void note_lateness(Nanos late);
   void end(EndedRow row);
@@ -280,7 +281,7 @@ class MessageBus final : public DueSource {
   std::vector<Resume<int>> sweep_waiters_;
   BootTime next_tick_;
   BootTime next_housekeeping_;
-  bool prefetching_ = false;
+  std::vector<std::int64_t> to_prefetch_;  // the next one last
   bool writing_keys_ = false;
   bool refusing_ = false;
   bool stopping_ = false;

@@ -211,7 +211,8 @@ void MessageBus::sent(SendWork& work, Result<> outcome) {
                       .place = work.row.place,
                       .delivered_ms = to_ms(round_down(now.wall)),
                       .expires_ms = body.expires_ms.value_or(0)};
-    bodies_.put(sequence, std::move(body));
+    // A recipient that is this far behind does not receive right now: its bodies would only push out those of others.
+    if (recipient.mailbox.size() < static_cast<std::size_t>(kReceiveMax)) bodies_.put(sequence, std::move(body));
     log::debug("bus.delivered", "消息已投递", {{"id", to_text(result.id)}, {"to", recipient.row.name}});
     calendar_.note_delivered({.bucket = work.row.place, .sequence = sequence});
     if (recipient.removed()) {

@@ -34,9 +34,11 @@ class Window {
   std::optional<std::int64_t> next() const;
   // Appends to `due`, in (key, sequence) order, at most `limit` entries with a key up to `now`.
   void take_due(std::int64_t now, int limit, std::vector<Entry>& due);
-  // Calls `visit(entry)` for what lies in slots that begin before `key`.
+  // Calls `visit(entry)` for what lies in slots that begin before `key`, except those of an earlier call.
   template <class Visit>
-  void each_before(std::int64_t key, Visit visit) const;
+  void each_new_before(std::int64_t key, Visit visit);
+  // True if each_new_before() has passed the slot of `key`: what is added there now is not visited any more.
+  bool passed(std::int64_t key) const { return key / slot_ < visited_to_; }
   template <class Test>
   void drop_if(Test test);
   void clear();
@@ -52,19 +54,19 @@ class Window {
   std::int64_t slot_;
   std::size_t size_ = 0;
   std::int64_t current_slot_ = INT64_MIN;
+  std::int64_t visited_to_ = INT64_MIN;
   std::vector<Entry> current_;  // sorted, the next one last
   std::vector<Entry> late_;     // a heap, the next one on top
   std::map<std::int64_t, Slot> future_;
 };
 
 template <class Visit>
-void Window::each_before(std::int64_t key, Visit visit) const {
-  for (const Entry& entry : current_) visit(entry);
-  for (const Entry& entry : late_) visit(entry);
-  for (const auto& [number, slot] : future_) {
-    if (number * slot_ >= key) return;
-    for (const Entry& entry : slot.entries) visit(entry);
-  }
+void Window::each_new_before(std::int64_t key, Visit visit) {
+  const std::int64_t end = key / slot_ + (key % slot_ != 0 ? 1 : 0);
+  if (end <= visited_to_) return;
+  for (auto slot = future_.lower_bound(visited_to_); slot != future_.end() && slot->first < end; ++slot)
+    for (const Entry& entry : slot->second.entries) visit(entry);
+  visited_to_ = end;
 }
 
 template <class Test>
