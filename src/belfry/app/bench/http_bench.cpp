@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -16,6 +17,7 @@
 #include "belfry/app/bench/report.h"
 #include "belfry/app/bench/scratch.h"
 #include "belfry/app/bench/server_process.h"
+#include "belfry/base/limits.h"
 #include "belfry/base/random.h"
 #include "belfry/clock/real_clock.h"
 
@@ -80,6 +82,7 @@ class Senders {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
+  bool still_at_it() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
   Senders(const Senders&) = delete;
   Senders& operator=(const Senders&) = delete;
 
@@ -95,41 +98,90 @@ struct Seen {
   Nanos last_after_first_due{0};
 };
 
-// Receives and acks `count` messages for `consumer`.
-Seen consume(int port, std::int64_t count) {
+// Acks on a connection of its own. What comes while an ack is on its way goes with the next: a receiver never waits for
+// the disk.
+class Acker {
+ public:
+  Acker(int port, const std::string& recipient)
+      : connection_(port), path_(fmt::format("/v1/mailboxes/{}:ack", recipient)) {}
+
+  void add(std::string_view lease) { leases_.emplace_back(lease); }
+  void send() {
+    while (outstanding_ && connection_.readable()) take_answer();
+    if (!outstanding_ && !leases_.empty()) begin();
+  }
+  void finish() {
+    while (outstanding_ || !leases_.empty()) {
+      if (!outstanding_) begin();
+      take_answer();
+    }
+  }
+
+ private:
+  void begin() {
+    const std::size_t count = std::min(leases_.size(), static_cast<std::size_t>(kReceiveMax));
+    std::string body = R"({"leases":[)";
+    for (std::size_t i = 0; i < count; ++i) body += fmt::format("{}{}", i == 0 ? "" : ",", leases_[i]);
+    leases_.erase(leases_.begin(), leases_.begin() + static_cast<std::ptrdiff_t>(count));
+    connection_.send("POST", path_, body + "]}");
+    outstanding_ = true;
+  }
+  void take_answer() {
+    if (!connection_.advance()) return;
+    const HttpAnswer answer = connection_.take();
+    if (answer.status != 200 || answer.body.find("lease_lost") != std::string::npos)
+      throw std::runtime_error("an ack was refused: " + answer.body.substr(0, 200));
+    outstanding_ = false;
+  }
+
+  HttpConnection connection_;
+  std::string path_;
+  std::deque<std::string> leases_;
+  bool outstanding_ = false;
+};
+
+// Our own payloads do not have this in them.
+std::int64_t count_messages(std::string_view body) {
+  static constexpr std::string_view kMark = R"("lease":")";
+  std::int64_t count = 0;
+  for (auto at = body.find(kMark); at != std::string_view::npos; at = body.find(kMark, at + kMark.size())) ++count;
+  return count;
+}
+
+// Receives and acks `count` messages for `recipient`. The next receive is on its way while an answer is read.
+Seen consume(int port, const std::string& recipient, std::int64_t count) {
   HttpConnection receiver(port);
-  HttpConnection acker(port);
+  Acker acker(port, recipient);
+  const std::string path = fmt::format("/v1/mailboxes/{}:receive", recipient);
   Seen seen;
   WallTime first_due = kLatestTime;
-  std::string last_due;
-  bool ack_outstanding = false;
+  WallTime last_due{Millis{INT64_MIN}};
+  const auto ask = [&] { receiver.send("POST", path, R"({"max":1000,"waitMs":20000})"); };
+  ask();
   for (std::int64_t received = 0; received < count;) {
-    const HttpAnswer answer = receiver.call("POST", "/v1/mailboxes/consumer:receive", R"({"max":1000,"waitMs":20000})");
+    while (!receiver.advance()) {
+    }
     const WallInstant now = read_real_clocks().wall;
+    const HttpAnswer answer = receiver.take();
+    received += count_messages(answer.body);
+    if (received < count) ask();
     const auto root = json::parse(answer.body);
     if (!root || answer.status != 200) throw std::runtime_error("receive failed: " + answer.body.substr(0, 200));
-    std::string acks;
-    for (const json::Value message : json::elements(*json::find(*root, "messages"))) {
-      const std::string due_text = json::text(*json::find(message, "deliverAt"));
-      const WallTime due = *parse_iso(due_text);
+    const auto messages = json::elements(*json::find(*root, "messages"));
+    if (messages.empty()) throw std::runtime_error("messages are missing");
+    for (const json::Value message : messages) {
+      const WallTime due = *parse_iso(json::text(*json::find(message, "deliverAt")));
       first_due = std::min(first_due, due);
       seen.lateness.add(now - due);
       if (now < due) ++seen.early;
-      if (due_text < last_due) ++seen.out_of_order;
-      last_due = due_text;
-      acks += fmt::format("{}{}", acks.empty() ? "" : ",", json::find(message, "lease")->raw);
-      ++received;
+      if (due < last_due) ++seen.out_of_order;
+      last_due = due;
+      acker.add(json::find(message, "lease")->raw);
     }
     seen.last_after_first_due = now - first_due;
-    if (acks.empty()) throw std::runtime_error("messages are missing");
-    if (ack_outstanding) {
-      while (!acker.advance()) {
-      }
-      acker.take();
-    }
-    acker.send("POST", "/v1/mailboxes/consumer:ack", fmt::format(R"({{"leases":[{}]}})", acks));
-    ack_outstanding = true;
+    acker.send();
   }
+  acker.finish();
   return seen;
 }
 
@@ -139,6 +191,20 @@ void send_due(int port, std::int64_t count, std::int64_t start_ms, Millis window
     const std::int64_t due = start_ms + (window.count() > 0 ? i * window.count() / count : 0);
     return fmt::format(R"({{"to":"consumer","payload":{},"deliverAt":{}}})", payload(), due);
   });
+}
+
+double in_ms(Nanos span) { return static_cast<double>(span.count()) / 1e6; }
+
+std::int64_t pending_for_others(int port) {
+  HttpConnection connection(port);
+  std::int64_t pending = 0;
+  for (int i = 0; i < kOthers; ++i) {
+    const HttpAnswer answer = connection.call("GET", fmt::format("/v1/mailboxes/{}", other(i)));
+    const auto root = json::parse(answer.body);
+    if (!root || answer.status != 200) throw std::runtime_error("counts failed: " + answer.body.substr(0, 200));
+    pending += json::integer(*json::find(*root, "pending")).value_or(0);
+  }
+  return pending;
 }
 
 void report_lateness(Line& line, Seen& seen) {
@@ -186,9 +252,14 @@ void bench_punctual(const Options& options) {
     send_due(server.port(), kCount, wall_ms() + 8'000, Millis{10'000});
     std::optional<Senders> load;
     if (senders > 0) load.emplace(server.port(), senders);
-    Seen seen = consume(server.port(), kCount);
+    const std::int64_t before = pending_for_others(server.port());
+    const Nanos start = elapsed_now();
+    Seen seen = consume(server.port(), "consumer", kCount);
+    if (load && !load->still_at_it()) throw std::runtime_error("the senders gave up");
+    const double seconds = in_ms(elapsed_now() - start) / 1e3;
+    const auto sent = static_cast<double>(pending_for_others(server.port()) - before);
     Line line("punctual");
-    line.add("pending", 1'000'000).add("senders", senders);
+    line.add("pending", 1'000'000).add("senders", senders).number("sendsPerSecond", sent / seconds);
     report_lateness(line, seen);
   }
 }
@@ -214,101 +285,172 @@ void bench_burst(const Options& options) {
     [[maybe_unused]] const auto written = write(result[1], &slowest, sizeof slowest);
     _exit(0);
   }
-  Seen seen = consume(server.port(), kCount);
+  Seen seen = consume(server.port(), "consumer", kCount);
   double slowest = 0;
   [[maybe_unused]] const auto got = read(result[0], &slowest, sizeof slowest);
   waitpid(sender, nullptr, 0);
   Line line("burst");
   report_lateness(line, seen);
-  line.number("allReceivedMs", static_cast<double>(seen.last_after_first_due.count()) / 1e6)
-      .number("slowestOtherSendMs", slowest);
+  line.number("allReceivedMs", in_ms(seen.last_after_first_due)).number("slowestOtherSendMs", slowest);
 }
 
+namespace {
+
+double peak_mib(const ServerProcess& server) { return static_cast<double>(server.peak_resident_bytes()) / 1048576; }
+
+// Starts a server on what lies in `folder`, with an empty page cache where that is allowed (as root).
+std::unique_ptr<ServerProcess> start_cold(const std::filesystem::path& folder, const char* shape, const char* after) {
+  sync();
+  const int caches = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+  const bool cold = caches >= 0 && write(caches, "3", 1) == 1;
+  if (caches >= 0) close(caches);
+  const Nanos start = elapsed_now();
+  auto server = std::make_unique<ServerProcess>(folder);
+  HttpConnection connection(server->port());
+  connection.call("GET", "/healthz");
+  const Nanos first = elapsed_now() - start;
+  const Nanos before_counts = elapsed_now();
+  connection.call("GET", "/v1/mailboxes/r1");
+  Line("start")
+      .add("shape", shape)
+      .add("after", after)
+      .add("coldCache", cold)
+      .number("firstAnswerMs", in_ms(first))
+      .number("countsMs", in_ms(elapsed_now() - before_counts));
+  return server;
+}
+
+void stop_gracefully(ServerProcess& server, const std::filesystem::path& folder, const char* shape) {
+  const double peak = peak_mib(server);
+  const auto stop = server.stop();
+  std::error_code gone;
+  const auto wal = std::filesystem::file_size(folder / "belfry.db-wal", gone);
+  Line("stop")
+      .add("shape", shape)
+      .number("seconds", static_cast<double>(stop.took.count()) / 1e9)
+      .add("clean", stop.clean)
+      .number("walMiB", gone ? 0 : static_cast<double>(wal) / 1048576)
+      .number("peakMiB", peak);
+}
+
+// Receives and acks everything for all the others, in turn, until `count` have come.
+Nanos drain_others(int port, std::int64_t count) {
+  const Nanos start = elapsed_now();
+  HttpConnection receiver(port);
+  std::deque<Acker> ackers;
+  for (int i = 0; i < kOthers; ++i) ackers.emplace_back(port, other(i));
+  std::int64_t received = 0;
+  Nanos last_news = start;
+  for (int i = 0; received < count; i = (i + 1) % kOthers) {
+    const HttpAnswer answer =
+        receiver.call("POST", fmt::format("/v1/mailboxes/{}:receive", other(i)), R"({"max":1000,"waitMs":0})");
+    const auto root = json::parse(answer.body);
+    if (!root || answer.status != 200) throw std::runtime_error("receive failed: " + answer.body.substr(0, 200));
+    Acker& acker = ackers[static_cast<std::size_t>(i)];
+    for (const json::Value message : json::elements(*json::find(*root, "messages"))) {
+      acker.add(json::find(message, "lease")->raw);
+      ++received;
+      last_news = elapsed_now();
+    }
+    acker.send();
+    if (elapsed_now() - last_news > 60s)
+      throw std::runtime_error(fmt::format("messages are missing: {} of {} came", received, count));
+  }
+  for (Acker& acker : ackers) acker.finish();
+  return elapsed_now() - start;
+}
+
+void report_drain(const char* shape, std::int64_t messages, Nanos took, double peak) {
+  Line("drain")
+      .add("shape", shape)
+      .add("messages", messages)
+      .number("seconds", static_cast<double>(took.count()) / 1e9)
+      .number("peakMiB", peak);
+}
+
+constexpr std::int64_t kTenMillion = 10'000'000;
+
+// Due over a year, for a hundred recipients; a graceful stop forces them all, and then they are all received.
+void memory_over_a_year(const Options& options) {
+  static constexpr const char* kShape = "year";
+  const Scratch scratch(options.folder, "memory");
+  auto server = std::make_unique<ServerProcess>(scratch.path());
+  add_agents(server->port());
+  SeededRandom random(1);
+  const double rate = post_batches(server->port(), kTenMillion, kPerRequest, [&](std::int64_t i) {
+    return delayed_line(other(i), 20min + Millis{static_cast<std::int64_t>(random.next() % Millis{8'760h}.count())});
+  });
+  Line("load").add("shape", kShape).number("perSecond", rate).number("peakMiB", peak_mib(*server));
+  server->kill();
+  server = start_cold(scratch.path(), kShape, "kill");
+  stop_gracefully(*server, scratch.path(), kShape);
+  server = start_cold(scratch.path(), kShape, "forced stop");
+  const Nanos took = drain_others(server->port(), kTenMillion);
+  report_drain(kShape, kTenMillion, took, peak_mib(*server));
+}
+
+// Due in the same ten minutes, for one recipient that receives them as they come due.
+void memory_in_ten_minutes(const Options& options) {
+  static constexpr const char* kShape = "tenMinutes";
+  const Scratch scratch(options.folder, "memory");
+  auto server = std::make_unique<ServerProcess>(scratch.path());
+  add_agents(server->port());
+  const std::int64_t start_ms = wall_ms() + Millis{5min}.count();
+  SeededRandom random(1);
+  const double rate = post_batches(server->port(), kTenMillion, kPerRequest, [&](std::int64_t) {
+    return fmt::format(R"({{"to":"consumer","payload":{},"deliverAt":{}}})", payload(),
+                       start_ms + static_cast<std::int64_t>(random.next() % 600'000));
+  });
+  Line("load").add("shape", kShape).number("perSecond", rate).number("peakMiB", peak_mib(*server));
+  if (wall_ms() > start_ms - 20'000) throw std::runtime_error("this machine loads too slowly for the ten minutes");
+  server->kill();
+  server = start_cold(scratch.path(), kShape, "kill");
+  while (wall_ms() < start_ms - 10'000) usleep(100'000);
+  const Nanos start = elapsed_now();
+  Seen seen = consume(server->port(), "consumer", kTenMillion);
+  Line line("tenMinutes");
+  report_lateness(line, seen);
+  report_drain(kShape, kTenMillion, elapsed_now() - start, peak_mib(*server));
+}
+
+}  // namespace
+
 void bench_fair(const Options& options) {
-  const std::int64_t overdue = options.full ? 10'000'000 : 300'000;
+  const std::int64_t overdue = options.full ? kTenMillion : 300'000;
   const Scratch scratch(options.folder, "fair");
-  ServerProcess server(scratch.path());
-  add_agents(server.port());
+  auto server = std::make_unique<ServerProcess>(scratch.path());
+  add_agents(server->port());
   static constexpr std::int64_t kCount = 20'000;
   const auto measure = [&](std::int64_t behind) {
-    send_due(server.port(), kCount, wall_ms() + 4'000, Millis{4'000});
-    Seen seen = consume(server.port(), kCount);
+    send_due(server->port(), kCount, wall_ms() + 4'000, Millis{4'000});
+    Seen seen = consume(server->port(), "consumer", kCount);
     Line line("fair");
     line.add("overdueForAnother", behind);
     report_lateness(line, seen);
+    // What a receive costs: as many that lie ready, taken one request after the other.
+    send_due(server->port(), kCount, wall_ms(), Millis{0});
+    const Nanos start = elapsed_now();
+    consume(server->port(), "consumer", kCount);
+    line.number("receiveMicros", in_ms(elapsed_now() - start) * 1e3 / static_cast<double>(kCount));
   };
-  measure(0);
-  post_batches(server.port(), overdue, kPerRequest,
+  // Alternating would need two servers at once; three rounds each show how far they scatter.
+  for (int round = 0; round < 3; ++round) measure(0);
+  post_batches(server->port(), overdue, kPerRequest,
                [](std::int64_t) { return fmt::format(R"({{"to":"r0","payload":{}}})", payload()); });
+  for (int round = 0; round < 3; ++round) measure(overdue);
+  Line("load").add("shape", "neverReceived").add("messages", overdue).number("peakMiB", peak_mib(*server));
+  server->kill();
+  server = start_cold(scratch.path(), "neverReceived", "kill");
+  stop_gracefully(*server, scratch.path(), "neverReceived");
+  server = start_cold(scratch.path(), "neverReceived", "stop");
   measure(overdue);
-  Line("fairMemory").number("peakMiB", static_cast<double>(server.peak_resident_bytes()) / 1048576);
+  Line("end").add("shape", "neverReceived").number("peakMiB", peak_mib(*server));
 }
 
 void bench_memory(const Options& options) {
   if (!options.full) return;
-  static constexpr std::int64_t kCount = 10'000'000;
-  struct Shape {
-    const char* name;
-    Millis from;
-    Millis to;
-  };
-  for (const Shape& shape : {Shape{"year", 20min, 8'760h}, Shape{"tenMinutes", 30min, 40min}}) {
-    const Scratch scratch(options.folder, "memory");
-    const auto peak = [](const ServerProcess& server) {
-      return static_cast<double>(server.peak_resident_bytes()) / 1048576;
-    };
-    const auto start_again = [&](const char* after) {
-      // As root the page cache can be emptied; else the figure is for a warm one, and says so.
-      sync();
-      const int caches = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
-      const bool cold = caches >= 0 && write(caches, "3", 1) == 1;
-      if (caches >= 0) close(caches);
-      const Nanos start = elapsed_now();
-      auto server = std::make_unique<ServerProcess>(scratch.path());
-      HttpConnection connection(server->port());
-      connection.call("GET", "/healthz");
-      const Nanos first = elapsed_now() - start;
-      const Nanos before_counts = elapsed_now();
-      connection.call("GET", "/v1/mailboxes/r1");
-      Line("start")
-          .add("shape", shape.name)
-          .add("after", after)
-          .add("coldCache", cold)
-          .number("firstAnswerMs", static_cast<double>(first.count()) / 1e6)
-          .number("countsMs", static_cast<double>((elapsed_now() - before_counts).count()) / 1e6);
-      return server;
-    };
-    auto server = std::make_unique<ServerProcess>(scratch.path());
-    add_agents(server->port());
-    SeededRandom random(1);
-    const double rate = post_batches(server->port(), kCount, kPerRequest, [&](std::int64_t i) {
-      const auto span = static_cast<std::uint64_t>((shape.to - shape.from).count());
-      return delayed_line(other(i), shape.from + Millis{static_cast<std::int64_t>(random.next() % span)});
-    });
-    Line("load")
-        .add("shape", shape.name)
-        .add("messages", kCount)
-        .number("perSecond", rate)
-        .number("peakMiB", peak(*server));
-    server->kill();
-    server = start_again("kill");
-    const auto stop = server->stop();
-    Line("stop")
-        .add("shape", shape.name)
-        .number("seconds", static_cast<double>(stop.took.count()) / 1e9)
-        .add("clean", stop.clean)
-        .number("walMiB", static_cast<double>(std::filesystem::file_size(scratch.path() / "belfry.db-wal")) / 1048576);
-    server = start_again("forced stop");
-    HttpConnection connection(server->port());
-    const Nanos start = elapsed_now();
-    while (connection.call("GET", "/healthz").body.find("\"caughtUp\":true") == std::string::npos &&
-           elapsed_now() - start < 600s)
-      usleep(200'000);
-    Line("drain")
-        .add("shape", shape.name)
-        .number("seconds", static_cast<double>((elapsed_now() - start).count()) / 1e9)
-        .number("peakMiB", peak(*server));
-  }
+  memory_over_a_year(options);
+  memory_in_ten_minutes(options);
 }
 
 }  // namespace belfry::app::bench

@@ -53,6 +53,11 @@ bool HttpConnection::advance() {
   return whole();
 }
 
+bool HttpConnection::readable() const {
+  pollfd one{fd_, POLLIN, 0};
+  return poll(&one, 1, 0) == 1;
+}
+
 bool HttpConnection::whole() {
   if (head_bytes_ == 0) {
     const auto end = input_.find("\r\n\r\n");

@@ -28,6 +28,8 @@ class HttpConnection {
   void send(std::string_view method, std::string_view path, std::string_view body);
   // Reads what has come; true when the answer is whole.
   bool advance();
+  // True if something has come: advance() would not wait.
+  bool readable() const;
   HttpAnswer take();
   HttpAnswer call(std::string_view method, std::string_view path, std::string_view body = {});
 
