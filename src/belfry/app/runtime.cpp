@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -29,7 +30,7 @@ namespace {
 
 constexpr int kExitForced = 130;  // as a shell reports Ctrl-C
 constexpr int kExitBroken = 4;
-// Answers that are being written when the server closes.
+// The last part of a stop's deadline, at most: for answers that are being written and for the last write.
 constexpr Nanos kCloseGrace = std::chrono::seconds{1};
 // A log that nobody reads must not hold up a forced exit.
 constexpr unsigned kFlushSecondsMax = 1;
@@ -183,13 +184,14 @@ Task<void> Runtime::Parts::deliver_delayed() {
 }
 
 Task<void> Runtime::Parts::stop() {
-  const BootTime deadline = clock.now().boot + options.config.stop_deadline;
+  const Nanos grace = std::min<Nanos>(kCloseGrace, options.config.stop_deadline / 4);
+  const BootTime patience = clock.now().boot + options.config.stop_deadline - grace;
   bus->refuse_sends();
-  co_await server->begin_stop(deadline);
+  co_await server->begin_stop(patience);
   if (options.config.on_stop == OnStop::deliver) co_await deliver_delayed();
-  co_await bus->wait_until_idle(deadline);
+  co_await bus->wait_until_idle(patience);
   const std::int64_t in_flight = bus->in_flight();
-  co_await server->close(clock.now().boot + kCloseGrace);
+  co_await server->close(std::min(clock.now().boot + kCloseGrace, patience + grace / 2));
   timekeeper.stop();
   co_await bus->stop();
   // The last write there is: when it is done, nothing of the bus is left in the store's queue.

@@ -39,7 +39,8 @@ inline constexpr Millis kLeaseMin{100};
 inline constexpr Millis kLeaseMax{12 * 3'600'000};
 inline constexpr int kAttemptsMax = 5;
 inline constexpr int kListPageMax = 1'000;
-inline constexpr int kListRowsExaminedMax = 10'000;
+inline constexpr int kListRowsExaminedMax = 2'000;  // in one go: sends wait meanwhile
+inline constexpr int kListRoundsMax = 50;           // of them for one page
 inline constexpr Millis kRetentionDefault{7 * 86'400'000LL};
 inline constexpr Millis kStopDeadlineDefault{30'000};
 

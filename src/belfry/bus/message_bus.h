@@ -87,7 +87,7 @@ struct ListRequest {
 
 struct ListResult {
   std::vector<MessageInfo> messages;
-  std::string next;  // empty at the end; a page may be empty and still have a next one
+  std::string next;  // empty at the end. Few matches among very many messages: a page may be short and have a next one
 };
 
 // How late messages were, in powers of two of a microsecond: for /metrics.

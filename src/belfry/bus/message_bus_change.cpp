@@ -1,5 +1,6 @@
 // Looking at messages and changing them: read, list, cancel, move, deliver now, retry, drop (D16).
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -312,18 +313,29 @@ Task<Result<ListResult>> MessageBus::list(ListRequest request) {
   }
   const auto state = request.state;
   const bool ended = state && *state >= MessageState::acked && *state != MessageState::dead;
-  auto job = [query, state, ended](store::Connection& connection) -> Result<MessageTables::ListPage> {
-    if (ended) return MessageTables::list_ended(connection, query, *state);
-    if (state == MessageState::dead) return MessageTables::list_dead(connection, query);
-    return MessageTables::list_live(connection, query);
-  };
-  BELFRY_CO_TRY(const MessageTables::ListPage page, co_await store_.read<MessageTables::ListPage>(std::move(job)));
-  ListResult result{.next = page.next};
-  for (const auto& [found, location] : page.live) {
-    MessageInfo info = info_of(found, location);
-    if (!state || info.state == *state) result.messages.push_back(std::move(info));
+  ListResult result;
+  // A page of rows may have few that are wanted: go on until there are enough, and one more to know whether there is more.
+  for (int round = 0; round < kListRoundsMax; ++round) {
+    const int missing = request.limit - static_cast<int>(result.messages.size());
+    query.limit = std::max(missing, 1);
+    auto job = [query, state, ended](store::Connection& connection) -> Result<MessageTables::ListPage> {
+      if (ended) return MessageTables::list_ended(connection, query, *state);
+      if (state == MessageState::dead) return MessageTables::list_dead(connection, query);
+      return MessageTables::list_live(connection, query);
+    };
+    BELFRY_CO_TRY(const MessageTables::ListPage page, co_await store_.read<MessageTables::ListPage>(std::move(job)));
+    std::vector<MessageInfo> found;
+    for (const auto& [row, location] : page.live) {
+      MessageInfo info = info_of(row, location);
+      if (!state || info.state == *state) found.push_back(std::move(info));
+    }
+    for (const MessageTables::Ended& row : page.ended) found.push_back(info_of(row));
+    if (missing == 0 && !found.empty()) co_return result;  // there is more, behind the cursor that we have
+    std::move(found.begin(), found.end(), std::back_inserter(result.messages));
+    if (missing > 0 || page.next.empty()) result.next = page.next;
+    if (page.next.empty()) break;
+    query.cursor = page.next;
   }
-  for (const MessageTables::Ended& row : page.ended) result.messages.push_back(info_of(row));
   co_return result;
 }
 

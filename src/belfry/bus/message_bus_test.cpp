@@ -631,6 +631,21 @@ TEST(MessageBus, ListsByRecipientSenderAndStateInDueOrder) {
   EXPECT_EQ(ids({.state = MessageState::pending}), (std::vector<MessageId>{pending.id}));
 }
 
+// D16
+TEST(MessageBus, AListedPageIsFullWhileThereIsMoreAndTheLastHasNoNext) {
+  World w;
+  for (int i = 0; i < 10; ++i) w.send({.from = i % 2 == 0 ? "a" : "b", .delay = i < 4 ? 0s : 1h});
+  const auto page = [&](ListRequest request) { return w.run(w.bus().list(std::move(request))).value(); };
+  const ListResult first = page({.from = "b", .state = MessageState::delayed, .limit = 2});
+  EXPECT_EQ(first.messages.size(), 2u);
+  ASSERT_FALSE(first.next.empty());
+  const ListResult last = page({.from = "b", .state = MessageState::delayed, .limit = 2, .after = first.next});
+  EXPECT_EQ(last.messages.size(), 1u);
+  EXPECT_TRUE(last.next.empty());
+  EXPECT_TRUE(page({.limit = 10}).next.empty());
+  EXPECT_FALSE(page({.limit = 9}).next.empty());
+}
+
 // D17
 TEST(MessageBus, SameKeyAndBodyIsTheSameMessageAndAnotherBodyAConflict) {
   World w;

@@ -101,24 +101,34 @@ void move(IdFlags& flags) {
               readable_time(info.text("deliverAt"), round_down(read_real_clocks().wall)).c_str());
 }
 
-void add_list(CLI::App& parent, const std::string& name, const std::string& description,
-              const std::string& fixed_state) {
-  CLI::App* const command = add_command(parent, name, description);
+std::shared_ptr<ListFlags> add_list_options(CLI::App& command, const std::string& fixed_state) {
   auto flags = std::make_shared<ListFlags>();
-  command->add_option("--to", flags->to, "Of this recipient only")->type_name("ID");
-  command->add_option("--from", flags->from, "Of this sender only")->type_name("ID");
+  command.add_option("--to", flags->to, "Of this recipient only")->type_name("ID");
+  command.add_option("--from", flags->from, "Of this sender only")->type_name("ID");
   if (fixed_state.empty()) {
     command
-        ->add_option("--state", flags->state,
-                     "delayed, pending, leased, acked, cancelled, expired or dead [all that are alive]")
+        .add_option("--state", flags->state,
+                    "delayed, pending, leased, acked, cancelled, expired or dead [all that are alive]")
         ->type_name("STATE");
   } else {
     flags->state = fixed_state;
   }
-  command->add_option("--limit", flags->limit, "At most this many")->capture_default_str()->type_name("N");
-  command->add_option("--after", flags->after, "Go on where the page before ended")->type_name("CURSOR");
-  flags->client.add_options(*command);
-  command->callback([flags] { list(*flags); });
+  command.add_option("--limit", flags->limit, "At most this many")->capture_default_str()->type_name("N");
+  command.add_option("--after", flags->after, "Go on where the page before ended")->type_name("CURSOR");
+  flags->client.add_options(command);
+  return flags;
+}
+
+// `command list`, which is also what `command` alone does.
+void add_list(CLI::App& command, const std::string& description, const std::string& fixed_state) {
+  command.require_subcommand(0, 1);
+  auto own = add_list_options(command, fixed_state);
+  command.callback([&command, own] {
+    if (command.get_subcommands().empty()) list(*own);
+  });
+  CLI::App* const sub = add_command(command, "list", description);
+  auto flags = add_list_options(*sub, fixed_state);
+  sub->callback([flags] { list(*flags); });
 }
 
 std::shared_ptr<IdFlags> add_with_id(CLI::App& parent, const std::string& name, const std::string& description,
@@ -139,8 +149,7 @@ std::shared_ptr<IdFlags> add_with_id(CLI::App& parent, const std::string& name, 
 
 void add_messages(CLI::App& app) {
   CLI::App* const command = add_command(app, "messages", "Look at messages and change them");
-  command->require_subcommand(1);
-  add_list(*command, "list", "What waits, and what ended lately (with --state)", "");
+  add_list(*command, "What waits, and what ended lately (with --state)", "");
   add_with_id(*command, "show", "One message with its payload", show);
   add_with_id(*command, "cancel", "It will not be delivered",
               [](IdFlags& flags) { print_done(flags, flags.client.remove(path_of(flags.id)), "was cancelled"); });
@@ -150,8 +159,7 @@ void add_messages(CLI::App& app) {
   });
 
   CLI::App* const dead = add_command(*command, "dead", "Dead letters: messages that nobody could handle");
-  dead->require_subcommand(1);
-  add_list(*dead, "list", "Dead letters with their reasons", "dead");
+  add_list(*dead, "Dead letters with their reasons", "dead");
   add_with_id(*dead, "retry", "Deliver it once more", [](IdFlags& flags) {
     print_done(flags, flags.client.post(path_of(flags.id) + ":retry", ""), "is pending again");
   });
