@@ -1,0 +1,46 @@
+// Every body and query that a route reads. The first byte says which.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "belfry/base/assert.h"
+#include "belfry/server/wire.h"
+
+namespace wire = belfry::server::wire;
+
+namespace {
+
+// A refusal says something, in UTF-8, and is of bearable length.
+template <class T>
+void check(const belfry::Result<T>& result) {
+  if (result) return;
+  BELFRY_ASSERT(!result.error().detail.empty());
+  BELFRY_ASSERT(result.error().detail.size() < 4'000);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
+  switch (data[0] % 9) {
+    case 0: {
+      const auto send = wire::read_send(text);
+      check(send);
+      if (!send) break;
+      BELFRY_ASSERT(!send->to.empty());
+      BELFRY_ASSERT(belfry::json::parse(send->message.payload).has_value());
+      for (const std::string& recipient : send->to) BELFRY_ASSERT(wire::message_for(*send, recipient).to == recipient);
+      break;
+    }
+    case 1: check(wire::read_move(text)); break;
+    case 2: check(wire::read_receive(text)); break;
+    case 3: check(wire::read_ack(text)); break;
+    case 4: check(wire::read_extend(text)); break;
+    case 5: check(wire::read_release(text)); break;
+    case 6: check(wire::read_agent(text)); break;
+    case 7: check(wire::read_list_query(text)); break;
+    default: check(wire::read_page_query(text)); break;
+  }
+  return 0;
+}
