@@ -5,6 +5,7 @@ acknowledged is certain; what was on its way when the connection died is unknown
 Everything stays on loopback, every loop ends by count or by time, and only processes started here are ended.
 """
 
+import argparse
 import collections
 import json
 import os
@@ -16,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from datetime import datetime
@@ -841,3 +843,47 @@ class Bench:
         if left:
             journal.problem("lost", f"{left} messages could not be drained within {seconds} s")
         return wire
+
+
+def run_loop(loop_class, description, rounds):
+    """The command line of a loop: so many rounds on the same data, then its verdict as one JSON object and exit code."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--keep", action="store_true", help="keep the data directory, and print where it is")
+    parser.add_argument("--journal", default=None, help="also write what happened to this file")
+    parser.add_argument("--expect-loss", action="store_true", help="the control: succeed only if messages were lost")
+    options = parser.parse_args()
+    if options.seed is None:
+        options.seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {options.seed}", file=sys.stderr)
+
+    scratch = tempfile.mkdtemp(prefix="belfry-crash-")
+    loop = loop_class(options, scratch)
+    journal, bench = loop.journal, loop.bench
+    started = time.monotonic()
+    done = 0
+    try:
+        for number in range(options.rounds):
+            loop.round(number)
+            done = number + 1
+            if done % 10 == 0 and done < options.rounds:
+                print(journal.summary(done, started), flush=True)
+        loop.finish()
+    except Dead:
+        journal.problem("otherProblems", f"the server went away: {bench.server and bench.server.log()[-1500:]}")
+    finally:
+        if bench.server:
+            bench.server.kill()
+            bench.server.wait()
+        if options.keep or (journal.outcome() and not options.expect_loss):
+            print(f"the data is in {scratch}", file=sys.stderr)
+        else:
+            shutil.rmtree(scratch, ignore_errors=True)
+    print(journal.summary(done, started, **loop.report()), flush=True)
+    if options.expect_loss:
+        lost = journal.problems["lost"]
+        print(f"control: {lost} losses were noticed" if lost else "control: NO loss was noticed", file=sys.stderr)
+        return 0 if lost else 1
+    return 1 if journal.outcome() else 0

@@ -11,16 +11,13 @@ Prints one JSON object every ten rounds and at the end; exits with 1 if anything
 With --expect-loss the verdict is turned round: the control, for a server that acknowledges too early.
 """
 
-import argparse
 import os
 import random
-import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 
-from harness import MAILBOXES, Bench, Dead, Journal, Load, Sender, Wire, ack, take
+from harness import MAILBOXES, Bench, Journal, Load, Sender, Wire, ack, run_loop, take
 
 KINDS = (("random", 8), ("startup", 3), ("checkpoint", 4), ("answer", 5))
 # The database is written by checkpoints only: written this short before the kill, the kill fell into one.
@@ -126,50 +123,11 @@ class KillLoop:
         if findings:
             self.journal.conservation(findings)
 
-
-def main():
-    parser = argparse.ArgumentParser(description="SIGKILL the server again and again; nothing acknowledged may be lost.")
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--keep", action="store_true", help="keep the data directory, and print where it is")
-    parser.add_argument("--journal", default=None, help="also write what happened to this file")
-    parser.add_argument("--expect-loss", action="store_true", help="the control: succeed only if messages were lost")
-    options = parser.parse_args()
-    if options.seed is None:
-        options.seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {options.seed}", file=sys.stderr)
-
-    scratch = tempfile.mkdtemp(prefix="belfry-kill-")
-    loop = KillLoop(options, scratch)
-    started = time.monotonic()
-    done = 0
-    try:
-        for number in range(options.rounds):
-            loop.round(number)
-            done = number + 1
-            if done % 10 == 0 and done < options.rounds:
-                print(loop.journal.summary(done, started), flush=True)
-        loop.finish()
-    except Dead:
-        loop.journal.problem("otherProblems", f"the server went away: {loop.bench.server and loop.bench.server.log()[-1500:]}")
-    finally:
-        if loop.bench.server:
-            loop.bench.server.kill()
-            loop.bench.server.wait()
-        if options.keep or (loop.journal.outcome() and not options.expect_loss):
-            print(f"the data is in {scratch}", file=sys.stderr)
-        else:
-            shutil.rmtree(scratch, ignore_errors=True)
-    counts = loop.journal.counts
-    print(loop.journal.summary(done, started, kills=dict(loop.kills), repeated=counts["repeated"],
-                               foundStored=counts["foundStored"], deadLetters=counts["deadLetters"]), flush=True)
-    if options.expect_loss:
-        lost = loop.journal.problems["lost"]
-        print(f"control: {lost} losses were noticed" if lost else "control: NO loss was noticed", file=sys.stderr)
-        return 0 if lost else 1
-    return 1 if loop.journal.outcome() else 0
+    def report(self):
+        counts = self.journal.counts
+        return {"kills": dict(self.kills), "repeated": counts["repeated"], "foundStored": counts["foundStored"],
+                "deadLetters": counts["deadLetters"]}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_loop(KillLoop, "SIGKILL the server again and again; nothing acknowledged may be lost.", rounds=40))

@@ -11,7 +11,7 @@
 # A mutant is caught if it builds and its test fails; one that does not build shows nothing, and fails the check like one
 # that survives.
 #
-# Everything happens in a copy of the committed and staged or changed tracked files; the tree itself is not touched.
+# Everything happens in a copy; the tree itself is not touched.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root=$PWD
@@ -28,23 +28,8 @@ if (( ${#patches[@]} == 0 )); then
   exit 1
 fi
 
-scratch=$(mktemp -d)
-tree=$scratch/tree
+. tests/scratch_tree.sh
 build=$tree/build/mutants
-# shellcheck disable=SC2317  # called by the trap
-cleanup() {
-  git -C "$root" worktree remove --force "$tree" 2>/dev/null || true
-  rm -rf "$scratch"
-  git -C "$root" worktree prune
-}
-trap cleanup EXIT
-
-# A commit of what is being worked on, if it differs from the last one; it stands on no branch.
-state=$(git stash create)
-git worktree add --quiet --detach "$tree" "${state:-HEAD}"
-
-# Objects of other copies can be used again, wherever this copy lies.
-export CCACHE_BASEDIR=$tree CCACHE_NOHASHDIR=1
 log=$scratch/log
 
 field() { sed -n "/^diff --git/q;s/^# $2: *//p" "$1" | head -n 1; }
