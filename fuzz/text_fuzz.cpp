@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto time = parse_iso(text)) BELFRY_ASSERT(parse_iso(to_iso(*time)) == *time);
   if (const auto span = parse_duration(text)) BELFRY_ASSERT(span->count() >= 0);
-  if (const auto id = bus::parse_message_id(text)) BELFRY_ASSERT(bus::parse_message_id(bus::to_text(*id))->sequence == id->sequence);
+  if (const auto id = bus::parse_message_id(text))
+    BELFRY_ASSERT(bus::parse_message_id(bus::to_text(*id))->sequence == id->sequence);
   if (const auto server = net::parse_host_port(text)) {
     const auto again = net::parse_host_port(server->text());
     BELFRY_ASSERT(again && again->host == server->host && again->port == server->port);

@@ -98,16 +98,19 @@ struct Seen {
   Nanos last_after_first_due{0};
 };
 
-// Acks on a connection of its own. What comes while an ack is on its way goes with the next: a receiver never waits for
-// the disk.
+// Acks on a connection of its own. What comes while an ack is on its way goes with the next: a receiver does not wait
+// for the disk.
 class Acker {
  public:
+  // Then the receiver does wait: leases end.
+  static constexpr std::size_t kBehindMax = 100'000;
+
   Acker(int port, const std::string& recipient)
       : connection_(port), path_(fmt::format("/v1/mailboxes/{}:ack", recipient)) {}
 
   void add(std::string_view lease) { leases_.emplace_back(lease); }
   void send() {
-    while (outstanding_ && connection_.readable()) take_answer();
+    while (outstanding_ && (connection_.readable() || leases_.size() > kBehindMax)) take_answer();
     if (!outstanding_ && !leases_.empty()) begin();
   }
   void finish() {
