@@ -121,9 +121,10 @@ struct Part {
   const char* name;
   void (*run)(const Options&);
 };
-constexpr std::array kParts{Part{"sends", bench_sends}, Part{"http", bench_http},    Part{"punctual", bench_punctual},
-                            Part{"burst", bench_burst}, Part{"flat", bench_flat},    Part{"keyed", bench_keyed},
-                            Part{"fair", bench_fair},   Part{"memory", bench_memory}};
+constexpr std::array kParts{
+    Part{"sends", bench_sends}, Part{"http", bench_http}, Part{"punctual", bench_punctual},
+    Part{"burst", bench_burst}, Part{"flat", bench_flat}, Part{"keyed", bench_keyed},
+    Part{"fair", bench_fair},   Part{"year", bench_year}, Part{"tenMinutes", bench_ten_minutes}};
 
 bool run_in_child(const Part& part, const Options& options) {
   std::fflush(stdout);

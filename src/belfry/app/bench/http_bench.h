@@ -9,6 +9,7 @@ void bench_http(const Options& options);      // sends over 32 connections, and 
 void bench_punctual(const Options& options);  // lateness at a separate consumer, with and without senders
 void bench_burst(const Options& options);     // a hundred thousand due in the same millisecond
 void bench_fair(const Options& options);      // a recipient that never receives, and what the others notice
-void bench_memory(const Options& options);    // ten million messages: memory, start, counts, stop
+void bench_year(const Options& options);
+void bench_ten_minutes(const Options& options);  // ten million messages: memory, start, counts, stop
 
 }  // namespace belfry::app::bench

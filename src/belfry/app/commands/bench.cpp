@@ -36,7 +36,7 @@ void add_bench(CLI::App& app) {
   CLI::App* const bus =
       add_command(*command, "bus", "The bus: one JSON object a line, beside probes of the raw disk and timer");
   auto flags = std::make_shared<Flags>();
-  bus->add_flag("--full", flags->options.full, "With ten million messages: about 10 GB and half an hour");
+  bus->add_flag("--full", flags->options.full, "With ten million messages: about 10 GB and an hour");
   bus->add_option("--data", flags->data,
                   "Where to write; a folder of its own is made in it (default: the current one)");
   bus->add_option("--part", flags->options.parts, "Only these parts")->check(CLI::IsMember(bench::part_names()));
