@@ -38,7 +38,7 @@ struct Known {
 class Simulation {
  public:
   Simulation(std::uint64_t seed, Faults faults, World::Options options = {})
-      : faults_(faults), dice_(seed), world_(with_seed(std::move(options), seed)) {}
+      : faults_(faults), dice_(seed), restarts_at_the_end_(seed % 3 == 0), world_(with_seed(std::move(options), seed)) {}
 
   void run(int steps) {
     for (int i = 0; i < steps; ++i) {
@@ -51,7 +51,9 @@ class Simulation {
   // Faults off: everything that was promised must reach its end.
   void finish() {
     faults_.power_cuts = false;
-    restart();
+    world_.disk().cut_at(0);  // a cut that was planned does not come any more
+    // A restart heals what got stuck: most worlds have to do without.
+    if (restarts_at_the_end_) restart();
     for (int i = 0; i < 3; ++i) {
       world_.clock().suspend(std::chrono::hours{24 * 3});
       world_.advance(5s);
@@ -325,6 +327,7 @@ class Simulation {
 
   Faults faults_;
   SeededRandom dice_;
+  bool restarts_at_the_end_;
   World world_;
   std::map<std::int64_t, Known> known_;
   std::vector<std::string> problems_;

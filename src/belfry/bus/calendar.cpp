@@ -84,6 +84,12 @@ bool Calendar::was_read(Bucket bucket, std::int64_t sequence) const {
 }
 
 void Calendar::add(const CalendarRow& row) {
+  delivered_.erase(row.sequence);
+  if (forced_ && row.sequence <= forced_->up_to) {
+    exempt_.insert(row.sequence);
+    if (looking_) changed_.insert(row.sequence);
+    return enter(row);
+  }
   if (looking_) {
     limbo_.push_back(row);
     changed_.insert(row.sequence);
@@ -155,9 +161,10 @@ void Calendar::stop() {
 }
 
 Task<void> Calendar::run(std::function<void()> news) {
+  news_ = std::move(news);
   while (!stopping_) {
     co_await pass();
-    news();
+    news_();
     if (!stopping_) co_await clock_.sleep_until(BootTime::max(), wake_);
   }
   ended_ = true;
@@ -207,8 +214,8 @@ Task<void> Calendar::pass() {
     auto page = co_await store_.read<CalendarPage>(std::move(job));
     if (!page) {
       looking_ = false;
-      limbo_.clear();
-      changed_.clear();
+      admit_limbo();
+      news_();
       log::warn("calendar.read_failed", "the calendar could not be read; trying again",
                 {{"what", page.error().detail}});
       co_return;
@@ -216,6 +223,7 @@ Task<void> Calendar::pass() {
     const bool finished = page->finished;
     const auto crowded = page->crowded;
     merge(std::move(*page));
+    news_();
     if (!too_early_.empty()) co_await put_back(std::exchange(too_early_, {}));
     if (crowded) co_await split(*crowded, 0);
     if (partial_ && partial_->level > 0 && partial_rows_ > kFineBucketPagesMax * chunk_rows_) {
@@ -224,6 +232,7 @@ Task<void> Calendar::pass() {
     }
     if (finished) {
       caught_up_ = true;
+      std::erase_if(delivered_, [&](const auto& item) { return was_read(item.second, item.first); });
       // There is room again: reach farther, a little at a time, so as not to read in vain what must be dropped again.
       if (in_memory() < entries_max_ / 4) lead_limit_ms_ = std::min(lead_limit_ms_ * 2, kFullLeadMs);
       co_return;
@@ -251,11 +260,14 @@ void Calendar::merge(CalendarPage page) {
     const Entry entry = entry_of(row);
     if (left.count() > 0 && lane_of(entry).passed(entry.key)) read_late_.push_back(row.sequence);
   }
+  admit_limbo();
+}
+
+void Calendar::admit_limbo() {
   for (const CalendarRow& row : std::exchange(limbo_, {})) {
     if (was_read(Bucket::from_key(row.bucket), row.sequence) && !belongs_to_sweep(row)) enter(row);
   }
   changed_.clear();
-  std::erase_if(delivered_, [&](const auto& item) { return was_read(item.second, item.first); });
 }
 
 Millis Calendar::remaining(const CalendarRow& row, const Now& now) const {

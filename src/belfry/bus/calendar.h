@@ -63,7 +63,16 @@ class Calendar {
 
   // Everything up to `forced.up_to` belongs to the sweep from here on: forget what is in memory of it.
   void hand_over_to_sweep(Forced forced);
-  void sweep_finished() { forced_.reset(); }
+  void sweep_finished() {
+    forced_.reset();
+    exempt_.clear();
+  }
+  // True if the message got a new time while a sweep of old ones goes on: it waits for that time.
+  bool exempt(std::int64_t sequence) const { return exempt_.contains(sequence); }
+  // An entry that was taken out although it stays where it was.
+  void put_again(const Entry& entry) { lane_of(entry).add(entry); }
+  // Everything of earlier lives that is due before this is known.
+  std::int64_t read_to_ms() const { return barrier_ms(); }
 
   // The loop that reads ahead. `news` is called when something became known that may be due.
   Task<void> run(std::function<void()> news);
@@ -86,7 +95,10 @@ class Calendar {
   Millis remaining(const CalendarRow& row, const Now& now) const;
   void evict(const Now& now);
   bool in_life(const CalendarRow& row) const { return row.sequence > first_life_end_; }
-  bool belongs_to_sweep(const CalendarRow& row) const { return forced_ && row.sequence <= forced_->up_to; }
+  bool belongs_to_sweep(const CalendarRow& row) const {
+    return forced_ && row.sequence <= forced_->up_to && !exempt_.contains(row.sequence);
+  }
+  void admit_limbo();
   std::int64_t barrier_ms() const;
 
   Clock& clock_;
@@ -119,6 +131,8 @@ class Calendar {
       delivered_;  // by sequence: in a mailbox, though their bucket is still unread
   std::vector<std::pair<CalendarRow, std::int64_t>> too_early_;  // looked at before their time: to be put back
 
+  std::unordered_set<std::int64_t> exempt_;
+  std::function<void()> news_;
   std::vector<std::int64_t> read_late_;  // read when each_soon() had passed their second
 
   Wake wake_;

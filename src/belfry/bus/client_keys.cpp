@@ -80,10 +80,12 @@ void ClientKeys::load(Connection& connection) {
   }
   // A run without its filter was being written when the process ended; its keys are still among the fresh ones.
   connection.run("DELETE FROM key_run WHERE run >= ?1", next_run_);
-  auto rows = connection.query("SELECT high, low, body, sequence, created_ms, scheduled_ms FROM fresh_key");
+  // In order: of a name that was used again after its time was over, the later use counts.
+  auto rows =
+      connection.query("SELECT high, low, body, sequence, created_ms, scheduled_ms FROM fresh_key ORDER BY sequence");
   while (rows.next()) {
     const UsedKey key = read_key(rows);
-    fresh_.emplace(key.name, key);
+    fresh_.insert_or_assign(key.name, key);
   }
   wants_run_ = fresh_.size() >= kRunKeys;
 }
@@ -168,8 +170,10 @@ bool ClientKeys::delete_written(Connection& connection) {
 bool ClientKeys::drop_old(Connection& connection, std::int64_t before_ms, int rows_max) {
   // Fresh keys lie in order of sending, so the old ones come first.
   {
-    auto rows = connection.query("SELECT high, low, created_ms FROM fresh_key ORDER BY sequence LIMIT ?1", rows_max);
-    while (rows.next() && rows.integer(2) < before_ms) dropped_in_group_.push_back({rows.integer(0), rows.integer(1)});
+    auto rows = connection.query("SELECT high, low, created_ms, sequence FROM fresh_key ORDER BY sequence LIMIT ?1",
+                                 rows_max);
+    while (rows.next() && rows.integer(2) < before_ms)
+      dropped_in_group_.push_back({{rows.integer(0), rows.integer(1)}, rows.integer(3)});
   }
   connection.run(
       "DELETE FROM fresh_key WHERE sequence IN"
@@ -198,7 +202,10 @@ void ClientKeys::after_group(bool committed) {
       ++next_run_;
     }
     if (deleted_in_group_) written_keys_up_to_ = 0;
-    for (const Digest& name : dropped_in_group_) fresh_.erase(name);
+    for (const auto& [name, sequence] : dropped_in_group_) {
+      const auto found = fresh_.find(name);
+      if (found != fresh_.end() && found->second.sequence == sequence) fresh_.erase(found);  // else it was used again
+    }
     if (run_dropped_in_group_)
       std::erase_if(runs_, [&](const Run& run) { return run.number == *run_dropped_in_group_; });
   } else {

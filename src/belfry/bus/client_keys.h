@@ -83,7 +83,7 @@ class ClientKeys {
   bool deleted_in_group_ = false;
   std::int64_t next_run_ = 1;
   std::vector<Run> runs_;
-  std::vector<Digest> dropped_in_group_;
+  std::vector<std::pair<Digest, std::int64_t>> dropped_in_group_;  // and which use of the name
   std::optional<std::int64_t> run_dropped_in_group_;
   std::atomic<bool> wants_run_ = false;
 };

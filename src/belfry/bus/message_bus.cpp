@@ -68,17 +68,22 @@ void MessageBus::start() {
     };
     co_await bus.store_.write<void>(std::move(job));
   }(*this));
-  tasks_.spawn("calendar", calendar_.run([this] { timekeeper_.look_again(); }));
+  tasks_.spawn("calendar", calendar_.run([this] {
+    timekeeper_.look_again();
+    if (calendar_.caught_up() && !was_caught_up_) try_again();
+  }));
   if (forced_) tasks_.spawn("sweep", sweep());
   recipients_.each([&](Recipient& recipient) {
-    if (recipient.removed() && recipient.mailbox.unread > 0) tasks_.spawn("bury", bury(recipient.row.number));
+    if (recipient.removed() && recipient.mailbox.unread > 0) to_bury_.insert(recipient.row.number);
     refill(recipient);
   });
+  try_again();
 }
 
 Task<void> MessageBus::stop() {
   stopping_ = true;
   refuse_sends();
+  flush_ends();
   calendar_.stop();
   co_await tasks_.join();
 }
@@ -104,6 +109,7 @@ Task<int> MessageBus::fire_due(Now now, int limit) {
     next_tick_ = now.boot + kTick;
     calendar_.read_ahead();
     prefetch_bodies(now);
+    try_again();
     if (now.boot >= next_housekeeping_ && !stopping_) {
       next_housekeeping_ = now.boot + kHousekeeping;
       tasks_.spawn("housekeeping", keep_house());
@@ -127,6 +133,24 @@ int MessageBus::deliver_due_messages() {
   flush_overflow();
   log_unread_deliveries();
   return static_cast<int>(due.size());
+}
+
+// What the disk refused, and what waits for others to become known: once a second.
+void MessageBus::try_again() {
+  if (stopping_) return;
+  flush_ends();
+  for (const RecipientNumber number : std::exchange(to_bury_, {})) tasks_.spawn("bury", bury(number));
+  if (std::exchange(sweep_again_, false)) tasks_.spawn("sweep", sweep());
+  const bool caught_up = calendar_.caught_up();
+  if (forced_ || !caught_up || !was_caught_up_ || refill_failed_) {
+    refill_failed_ = false;
+    was_caught_up_ = caught_up;
+    recipients_.each([&](Recipient& recipient) {
+      if (recipient.mailbox.unread == 0) return;
+      recipient.mailbox.read_to_end = false;
+      refill(recipient);
+    });
+  }
 }
 
 // The one place where a delayed message becomes visible by its time.
@@ -204,7 +228,7 @@ void MessageBus::log_unread_deliveries() {
   store_.read_later(
       [bodies, read](store::Connection& connection) {
         for (const auto& [number, ready] : *read)
-          bodies->push_back(MessageTables::read_body(connection, ready.order.sequence));
+          bodies->push_back(MessageTables::read_body(connection, ready.order.sequence, MessageTables::Payload::left_out));
       },
       [this, bodies, read](const Result<>& outcome) {
         if (!outcome) return;
@@ -228,6 +252,10 @@ void MessageBus::arrive(Recipient& recipient, const Ready& ready) {
 
 void MessageBus::settle_in(Recipient& recipient, const Ready& ready) {
   Mailbox& mailbox = recipient.mailbox;
+  if (recipient.removed()) {
+    --recipient.pending;
+    return let_die(recipient, ready, "recipient_removed");
+  }
   if (mailbox.reading) {
     mailbox.waiting.push_back(ready);
     return;
@@ -274,20 +302,36 @@ void MessageBus::overflowed(OverflowWork& work, const Result<>& outcome) {
     if (outcome) {
       ++mailbox.unread;
       mailbox.read_to_end = false;
+      if (recipient.removed()) to_bury_.insert(number);
+    } else if (recipient.removed()) {
+      --recipient.pending;
+      let_die(recipient, ready, "recipient_removed");
     } else {
       // The disk does not take it: better out of order in memory than not at all.
       mailbox.push(ready);
       ++ready_in_memory_;
+      if (ready.expires_ms != 0) expiries_.insert({ready.expires_ms, ready.order, number});
       mailbox.wake_one();
     }
   }
   for (const auto& [number, ready] : work.rows_) refill(recipients_[number]);
 }
 
-// What a stop forced becomes visible in order of time: only as far as it has been swept up.
+// What a stop forced becomes visible in order of time: only as far as it has been swept up. What was due before the stop
+// is swept up with it.
 std::optional<Order> MessageBus::sweep_bound(const Recipient& recipient) const {
   if (!recipient.sweeping || !forced_) return std::nullopt;
-  return Order{forced_->at_ms, swept_to_ms_, INT64_MIN};
+  return Order{std::min(forced_->at_ms, swept_to_ms_), swept_to_ms_, INT64_MIN};
+}
+
+// How far the backlog may be read: behind it lie messages that belong before what comes then, and are not known yet.
+std::optional<Order> MessageBus::refill_bound(const Recipient& recipient) const {
+  std::optional<Order> bound = sweep_bound(recipient);
+  if (!calendar_.caught_up()) {
+    const Order read{calendar_.read_to_ms(), INT64_MIN, INT64_MIN};
+    bound = std::min(bound.value_or(read), read);
+  }
+  return bound;
 }
 
 void MessageBus::refill(Recipient& recipient) {
@@ -299,7 +343,7 @@ void MessageBus::refill(Recipient& recipient) {
   auto rows = std::make_shared<std::vector<BacklogRow>>();
   store_.read_later(
       [rows, rows_max = options_.refill_rows, number = recipient.row.number, after = mailbox.read_up_to,
-       before = sweep_bound(recipient)](store::Connection& connection) {
+       before = refill_bound(recipient)](store::Connection& connection) {
         *rows = MessageTables::read_backlog(connection, number, after, before, rows_max, kRefillBytes);
       },
       [this, rows, number = recipient.row.number](const Result<>& outcome) {
@@ -307,6 +351,7 @@ void MessageBus::refill(Recipient& recipient) {
         std::size_t bytes = 0;
         for (const BacklogRow& row : *rows) bytes += row.body.bytes();
         const bool filled = static_cast<int>(rows->size()) == options_.refill_rows || bytes >= kRefillBytes;
+        if (!outcome) refill_failed_ = true;  // the next tick tries again
         refilled(recipients_[number], outcome ? std::move(*rows) : std::vector<BacklogRow>{}, outcome && filled);
       });
 }
@@ -324,6 +369,10 @@ void MessageBus::refilled(Recipient& recipient, std::vector<BacklogRow> rows, bo
     return on_page;
   });
   const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
+  if (recipient.removed()) {
+    rows.clear();
+    if (mailbox.unread > 0) to_bury_.insert(recipient.row.number);
+  }
   for (BacklogRow& row : rows) {
     mailbox.read_up_to = row.order;
     --mailbox.unread;
@@ -335,20 +384,16 @@ void MessageBus::refilled(Recipient& recipient, std::vector<BacklogRow> rows, bo
                       .late_ms = static_cast<std::int32_t>(std::min<std::int64_t>(row.late_ms.value_or(0), INT32_MAX)),
                       .attempts = static_cast<std::int16_t>(row.body.attempts),
                       .forced = forced};
-    if (recipient.removed() || (ready.expires_ms != 0 && ready.expires_ms <= now_ms)) {
+    if (ready.expires_ms != 0 && ready.expires_ms <= now_ms) {
       --recipient.pending;
-      if (recipient.removed()) {
-        let_die(recipient, ready, "recipient_removed");
-      } else {
-        end({.sequence = row.order.sequence,
-             .recipient = recipient.row.number,
-             .state = MessageState::expired,
-             .place = kInBacklog,
-             .order = row.order,
-             .ended_ms = now_ms,
-             .by = "belfry",
-             .reason = "expired"});
-      }
+      end({.sequence = row.order.sequence,
+           .recipient = recipient.row.number,
+           .state = MessageState::expired,
+           .place = kInBacklog,
+           .order = row.order,
+           .ended_ms = now_ms,
+           .by = "belfry",
+           .reason = "expired"});
       continue;
     }
     bodies_.put(row.order.sequence, std::move(row.body));
@@ -382,7 +427,12 @@ void MessageBus::prefetch_next() {
   for (std::size_t i = 0; i < count; ++i) bodies->emplace_back(to_prefetch_[to_prefetch_.size() - 1 - i], std::nullopt);
   store_.read_later(
       [bodies](store::Connection& connection) {
-        for (auto& [sequence, body] : *bodies) body = MessageTables::read_body(connection, sequence);
+        std::size_t bytes = 0;
+        for (auto& [sequence, body] : *bodies) {
+          if (bytes >= kRefillBytes) return;  // large ones are read when they are wanted
+          body = MessageTables::read_body(connection, sequence);
+          if (body) bytes += body->bytes();
+        }
       },
       [this, bodies](const Result<>&) {
         to_prefetch_.resize(to_prefetch_.size() - bodies->size());
@@ -399,7 +449,10 @@ void MessageBus::expire_pending(const Now& now, int limit) {
     const Expiry expiry = *expiries_.begin();
     expiries_.erase(expiries_.begin());
     Recipient& recipient = recipients_[expiry.recipient];
-    if (hidden_.contains(expiry.order.sequence)) continue;
+    if (hidden_.contains(expiry.order.sequence)) {
+      expiries_.insert({now_ms + 1'000, expiry.order, expiry.recipient});  // a change is on its way: look again
+      continue;
+    }
     const auto ready = recipient.mailbox.remove(expiry.order);
     if (!ready) continue;  // received meanwhile
     --ready_in_memory_;
@@ -420,26 +473,59 @@ void MessageBus::expire_pending(const Now& now, int limit) {
 
 void MessageBus::end(EndedRow row) {
   bodies_.drop(row.sequence);
-  std::vector<EndedRow> rows;
-  rows.push_back(std::move(row));
-  store_.submit(
-      store::Lane::change,
-      std::make_unique<EndWork>(tables_, std::move(rows), [this](std::vector<EndedRow> ended, const Result<>& outcome) {
-        if (!outcome) return;  // still there; the next start ends it
-        for (const EndedRow& one : ended) ++recipients_[one.recipient].row.expired;
-      }));
+  ends_.push_back(std::move(row));
+  flush_soon();
 }
 
 void MessageBus::let_die(Recipient& recipient, const Ready& ready, std::string reason) {
   bodies_.drop(ready.order.sequence);
   log::warn("bus.died", "a message went to the dead letters",
             {{"id", to_text(MessageId{ready.order.sequence})}, {"to", recipient.row.name}, {"reason", reason}});
-  store_.submit(store::Lane::change,
-                std::make_unique<DeathWork>(tables_, recipient.row.number, ready, std::move(reason),
-                                            to_ms(round_down(clock_.now().wall)),
-                                            [this](RecipientNumber number, const Result<>& outcome) {
-                                              if (outcome) ++recipients_[number].row.dead;
-                                            }));
+  deaths_.push_back({recipient.row.number, ready, std::move(reason)});
+  flush_soon();
+}
+
+// When whoever ends messages now is through with it: many often end together.
+void MessageBus::flush_soon() {
+  if (std::exchange(flush_posted_, true)) return;
+  tasks_.spawn("flush", [](MessageBus& bus) -> Task<void> {
+    co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+    bus.flush_posted_ = false;
+    bus.flush_ends();
+  }(*this));
+}
+
+void MessageBus::flush_ends() {
+  const auto pieces = [rows_max = static_cast<std::size_t>(options_.chunk_rows)](auto items, auto submit) {
+    for (std::size_t first = 0; first < items.size(); first += rows_max) {
+      const auto begin = items.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto count = static_cast<std::ptrdiff_t>(std::min(rows_max, items.size() - first));
+      submit(std::vector(std::move_iterator(begin), std::move_iterator(begin + count)));
+    }
+  };
+  const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
+  pieces(std::exchange(deaths_, {}), [&](std::vector<Death> deaths) {
+    store_.submit(store::Lane::change, std::make_unique<DeathWork>(*this, std::move(deaths), now_ms));
+  });
+  pieces(std::exchange(ends_, {}), [&](std::vector<EndedRow> rows) {
+    auto done = [this](std::vector<EndedRow> ended, const Result<>& outcome) {
+      if (outcome) {
+        for (const EndedRow& one : ended) ++recipients_[one.recipient].row.expired;
+      } else {
+        std::move(ended.begin(), ended.end(), std::back_inserter(ends_));
+      }
+    };
+    store_.submit(store::Lane::change, std::make_unique<EndWork>(tables_, std::move(rows), std::move(done)));
+  });
+  pieces(std::exchange(attempts_, {}), [&](std::vector<std::pair<std::int64_t, int>> attempts) {
+    tasks_.spawn("attempts", [](MessageBus& bus, std::vector<std::pair<std::int64_t, int>> rows) -> Task<void> {
+      auto job = [&tables = bus.tables_, rows](store::Connection& connection) -> Result<> {
+        for (const auto& [sequence, count] : rows) tables.set_attempts(connection, sequence, count);
+        return {};
+      };
+      co_await bus.store_.write<void>(std::move(job), static_cast<int>(rows.size()));
+    }(*this, std::move(attempts)));
+  });
 }
 
 Task<void> MessageBus::keep_house() {
@@ -453,19 +539,36 @@ Task<void> MessageBus::keep_house() {
   }
 }
 
-// Puts the messages of a removed recipient that lie in its backlog to the dead letters.
+// Puts the messages of a removed recipient that lie in its backlog to the dead letters. Those in a receiver's hands go
+// there when their lease ends.
 Task<void> MessageBus::bury(RecipientNumber number) {
+  Order after{INT64_MIN, 0, 0};
   while (!stopping_) {
     const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
-    auto job = [this, number, now_ms](store::Connection& connection) -> Result<int> {
-      const auto rows = MessageTables::read_backlog(connection, number, {INT64_MIN, 0, 0}, std::nullopt, kChunkRows / 4,
-                                                    kGroupBytesMax);
-      for (const BacklogRow& row : rows)
-        tables_.die(connection, row.order.sequence, kInBacklog, row.order, now_ms, "recipient_removed");
-      return static_cast<int>(rows.size());
+    auto look = [number, after](store::Connection& connection) -> Result<std::vector<Order>> {
+      return MessageTables::read_backlog_orders(connection, number, after, kChunkRows / 4);
     };
-    const auto buried = co_await store_.write<int>(std::move(job), kChunkRows / 4);
-    if (!buried || *buried == 0) co_return;
+    const auto orders = co_await store_.read<std::vector<Order>>(std::move(look));
+    if (!orders) {
+      to_bury_.insert(number);
+      co_return;
+    }
+    if (orders->empty()) co_return;
+    after = orders->back();
+    std::vector<Order> ours;
+    for (const Order& order : *orders)
+      if (!leases_.find(order.sequence) && !leaving_.contains(order.sequence)) ours.push_back(order);
+    auto job = [this, ours, now_ms](store::Connection& connection) -> Result<int> {
+      int died = 0;
+      for (const Order& order : ours)
+        died += tables_.die(connection, order.sequence, kInBacklog, order, now_ms, "recipient_removed") ? 1 : 0;
+      return died;
+    };
+    const auto buried = co_await store_.write<int>(std::move(job), static_cast<int>(ours.size()));
+    if (!buried) {
+      to_bury_.insert(number);
+      co_return;
+    }
     Recipient& recipient = recipients_[number];
     recipient.pending -= *buried;
     recipient.mailbox.unread -= *buried;
@@ -513,6 +616,10 @@ Task<Result<>> MessageBus::remove_recipient(std::string name) {
     --ready_in_memory_;
     --recipient.pending;
     let_die(recipient, *ready, "recipient_removed");
+  }
+  for (const Ready& ready : std::exchange(recipient.mailbox.waiting, {})) {
+    --recipient.pending;
+    let_die(recipient, ready, "recipient_removed");
   }
   if (recipient.mailbox.unread > 0 && !stopping_) tasks_.spawn("bury", bury(number));
   log::info("bus.recipient_removed", "", {{"id", name}});
@@ -585,7 +692,11 @@ Task<Result<std::int64_t>> MessageBus::mark_all_delayed_as_forced() {
     return {};
   };
   const auto stored = co_await store_.write<void>(std::move(job));
-  if (!stored) co_return std::unexpected(stored.error());
+  if (!stored) {
+    // They are out of the calendar already: the sweep brings them, whether it is on the disk or not.
+    sweep_again_ = !sweep_running_;
+    co_return std::unexpected(stored.error());
+  }
   log::info("bus.forced", "强制投递所有延迟消息", {{"count", count}});
   co_return count;
 }
@@ -593,17 +704,17 @@ Task<Result<std::int64_t>> MessageBus::mark_all_delayed_as_forced() {
 Task<Result<std::int64_t>> MessageBus::force_deliver_all_delayed() {
   BELFRY_CO_TRY(const std::int64_t count, co_await mark_all_delayed_as_forced());
   if (count == 0) co_return 0;
-  if (sweep_running_) {
-    co_await suspend<int>([this](Resume<int> resume) { sweep_waiters_.push_back(std::move(resume)); });
-  } else {
-    co_await sweep();
-  }
+  if (!sweep_running_) tasks_.spawn("sweep", sweep());
+  co_await suspend<int>([this](Resume<int> resume) { sweep_waiters_.push_back(std::move(resume)); });
   co_return count;
 }
 
 // True if a receiver has it, or can have it, already: the sweep must not put it into the backlog as well.
 bool MessageBus::handed_out(Recipient& recipient, std::int64_t sequence, std::int64_t due_ms) {
-  if (leases_.find(sequence) || leaving_.contains(sequence) || hidden_.contains(sequence)) return true;
+  if (leases_.find(sequence) || leaving_.contains(sequence) || calendar_.exempt(sequence)) return true;
+  if (const auto hidden = hidden_.find(sequence);
+      hidden != hidden_.end() && (hidden->second.ready || hidden->second.entry))
+    return true;
   const Order order{due_ms, due_ms, sequence};
   if (recipient.mailbox.find(order)) return true;
   return std::any_of(recipient.mailbox.waiting.begin(), recipient.mailbox.waiting.end(),
@@ -617,9 +728,15 @@ Task<void> MessageBus::sweep() {
     const Forced forced = *forced_;
     const bool finished = co_await sweep_once(forced);
     if (!finished) break;
-    if (forced_->up_to == forced.up_to) co_await end_sweep();
+    if (forced_->up_to != forced.up_to) continue;
+    const bool noted = co_await end_sweep();
+    if (!noted) break;
   }
   sweep_running_ = false;
+  if (forced_ && !stopping_) {
+    sweep_again_ = true;  // the disk refused: the next tick goes on
+    co_return;
+  }
   for (Resume<int>& resume : std::exchange(sweep_waiters_, {}))
     asio::post(context_, [resume = std::move(resume)]() mutable { resume(0); });
 }
@@ -668,22 +785,22 @@ Task<bool> MessageBus::sweep_once(Forced forced) {
   co_return false;
 }
 
-Task<void> MessageBus::end_sweep() {
+Task<bool> MessageBus::end_sweep() {
   auto job = [](store::Connection& connection) -> Result<> {
     MessageTables::forced_swept(connection);
     return {};
   };
   const auto stored = co_await store_.write<void>(std::move(job));
-  if (!stored) co_return;
+  if (!stored) co_return false;
   forced_.reset();
   calendar_.sweep_finished();
   recipients_.each([&](Recipient& recipient) {
     if (!std::exchange(recipient.sweeping, false)) return;
     recipient.mailbox.read_to_end = false;
     refill(recipient);
-    if (recipient.removed() && recipient.mailbox.unread > 0 && !stopping_)
-      tasks_.spawn("bury", bury(recipient.row.number));
+    if (recipient.removed() && recipient.mailbox.unread > 0) to_bury_.insert(recipient.row.number);
   });
+  co_return true;
 }
 
 Task<Result<>> MessageBus::note_clean_stop() {

@@ -175,6 +175,11 @@ class MessageBus final : public DueSource {
   class EndWork;
   class DeathWork;
   class OverflowWork;
+  struct Death {  // on its way to the dead letters
+    RecipientNumber recipient = 0;
+    Ready ready;
+    std::string reason;
+  };
   struct Held {  // what came up while a change of the message was on its way to the disk
     std::optional<Entry> entry;
     std::optional<Ready> ready;
@@ -222,15 +227,19 @@ class MessageBus final : public DueSource {
   bool was_forced(std::int64_t sequence, std::int64_t due_ms) const;
   bool handed_out(Recipient& recipient, std::int64_t sequence, std::int64_t due_ms);
   std::optional<Order> sweep_bound(const Recipient& recipient) const;
+  std::optional<Order> refill_bound(const Recipient& recipient) const;
+  void try_again();
+  void flush_soon();
+  void flush_ends();
   Task<void> sweep();
   Task<bool> sweep_once(Forced forced);
-  Task<void> end_sweep();
+  Task<bool> end_sweep();
   Task<void> bury(RecipientNumber number);
   Task<void> keep_house();
 
   // message_bus_receive.cpp
   void take_ready(Recipient& recipient, int max, std::vector<Taken>& taken);
-  Task<Result<>> load_bodies(std::vector<Taken>& taken);
+  Task<Result<>> load_bodies(Recipient& recipient, std::vector<Taken>& taken);
   Task<Result<>> count_attempts_first(const Recipient& recipient, std::vector<Taken>& taken);
   Task<void> await_mailbox(Recipient& recipient, BootTime deadline, std::shared_ptr<Departure> departure);
   Task<Result<AckOutcome>> ack(Recipient& recipient, std::vector<Lease> leases, AckOutcome outcome, std::string by);
@@ -272,6 +281,15 @@ class MessageBus final : public DueSource {
   };
   std::set<Expiry> expiries_;  // of messages in the mailboxes
   std::unique_ptr<OverflowWork> overflow_;
+  // What ends without anybody waiting for it: written together, soon, and again a second later if the disk refuses.
+  std::vector<Death> deaths_;
+  std::vector<EndedRow> ends_;
+  std::vector<std::pair<std::int64_t, int>> attempts_;  // sequence, how many were in vain
+  bool flush_posted_ = false;
+  std::set<RecipientNumber> to_bury_;  // removed ones with messages in the backlog
+  bool was_caught_up_ = false;
+  bool refill_failed_ = false;
+  bool sweep_again_ = false;
   std::vector<std::pair<RecipientNumber, Ready>> unlogged_;  // delivered before their body was in memory
   std::size_t ready_in_memory_ = 0;
   std::int64_t next_sequence_;

@@ -86,10 +86,11 @@ Task<Result<MessageBus::Changed>> MessageBus::change(MessageId id, bool also_pen
 }
 
 void MessageBus::restore(const Held& held) {
-  if (held.entry) make_visible(*held.entry, clock_.now());
   if (held.ready) settle_in(recipients_[held.recipient], *held.ready);
   flush_overflow();
-  log_unread_deliveries();
+  if (!held.entry) return;
+  calendar_.put_again(*held.entry);  // the clock may have been set back meanwhile
+  timekeeper_.look_again();
 }
 
 void MessageBus::forget_old_place(const Changed& changed, const Held& held) {
@@ -185,7 +186,10 @@ Task<Result<>> MessageBus::retry(MessageId id) {
       return ended ? Result<CalendarRow>(ended_already(id, ended->row.state)) : no_such_message(id);
     }
     if (!found->dead) return fail(Errc::wrong_state, fmt::format("message {} is not a dead letter", to_text(id)));
-    tables_.revive(connection, *found, place.bucket.key(), now_ms);
+    if (MessageTables::is_removed(connection, found->row.recipient))
+      return fail(Errc::unknown_recipient,
+                  fmt::format("the recipient of message {} was removed: send it anew, or drop it", to_text(id)));
+    tables_.revive(connection, *found, place.bucket.key(), now_ms, place.look_ms);
     return CalendarRow{place.bucket.key(),   id.sequence,  now_ms,
                        found->row.recipient, std::nullopt, found->row.body.expires_ms};
   };
@@ -199,17 +203,20 @@ Task<Result<>> MessageBus::retry(MessageId id) {
 
 Task<Result<>> MessageBus::drop(MessageId id, std::string by) {
   const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
-  auto job = [this, id, now_ms, by = std::move(by)](store::Connection& connection) -> Result<> {
+  auto job = [this, id, now_ms, by = std::move(by)](store::Connection& connection) -> Result<RecipientNumber> {
     const auto found = MessageTables::find(connection, id.sequence);
     if (!found) {
       const auto ended = MessageTables::find_ended(connection, id.sequence);
-      return ended ? Result<>(ended_already(id, ended->row.state)) : no_such_message(id);
+      return ended ? Result<RecipientNumber>(ended_already(id, ended->row.state)) : no_such_message(id);
     }
     if (!found->dead) return fail(Errc::wrong_state, fmt::format("message {} is not a dead letter", to_text(id)));
     tables_.drop_dead(connection, *found, now_ms, by);
-    return {};
+    return found->row.recipient;
   };
-  co_return co_await store_.write<void>(std::move(job));
+  BELFRY_CO_TRY(const RecipientNumber number, co_await store_.write<RecipientNumber>(std::move(job)));
+  --recipients_[number].row.dead;
+  ++recipients_[number].row.cancelled;
+  co_return Result<>{};
 }
 
 // --- looking ---
@@ -304,6 +311,9 @@ Task<Result<ListResult>> MessageBus::list(ListRequest request) {
   if (request.limit < 1 || request.limit > kListPageMax)
     co_return fail(Errc::invalid_argument,
                    fmt::format("limit is {}; 1 to {} are possible", request.limit, kListPageMax));
+  if (!MessageTables::is_cursor(request.after))
+    co_return fail(Errc::invalid_argument,
+                   fmt::format("after \"{}\" is not the `next` of another page", request.after.substr(0, 60)));
   MessageTables::ListQuery query{
       .sender = request.from, .cursor = request.after, .limit = request.limit, .examine_max = kListRowsExaminedMax};
   if (!request.to.empty()) {

@@ -53,7 +53,7 @@ Task<Result<std::vector<Delivery>>> MessageBus::receive(ReceiveRequest request) 
   for (const Taken& one : taken) leaving.ours.push_back(one.ready.order.sequence);
   leaving_.insert(leaving.ours.begin(), leaving.ours.end());
 
-  const auto loaded = co_await load_bodies(taken);
+  const auto loaded = co_await load_bodies(recipients_[number], taken);
   if (loaded && !start_.clean_stop) {
     const auto counted = co_await count_attempts_first(recipients_[number], taken);
     if (!counted) co_return std::unexpected(counted.error());
@@ -112,22 +112,42 @@ void MessageBus::take_ready(Recipient& recipient, int max, std::vector<Taken>& t
   refill(recipient);
 }
 
-Task<Result<>> MessageBus::load_bodies(std::vector<Taken>& taken) {
+// Reads the bodies that are not in memory; what would make the answer too large goes back to its place.
+Task<Result<>> MessageBus::load_bodies(Recipient& recipient, std::vector<Taken>& taken) {
   std::vector<std::int64_t> missing;
-  for (const Taken& one : taken)
-    if (!one.body) missing.push_back(one.ready.order.sequence);
+  std::size_t bytes = 0;
+  for (const Taken& one : taken) {
+    if (one.body) bytes += one.body->bytes();
+    else missing.push_back(one.ready.order.sequence);
+  }
   if (missing.empty()) co_return Result<>{};
-  auto job = [missing](store::Connection& connection) -> Result<std::vector<std::optional<Body>>> {
+  auto job = [missing, bytes](store::Connection& connection) mutable -> Result<std::vector<std::optional<Body>>> {
     std::vector<std::optional<Body>> bodies;
-    bodies.reserve(missing.size());
-    for (const std::int64_t sequence : missing) bodies.push_back(MessageTables::read_body(connection, sequence));
+    for (const std::int64_t sequence : missing) {
+      if (bytes >= kReceiveBytesMax && !bodies.empty()) break;
+      bodies.push_back(MessageTables::read_body(connection, sequence));
+      if (bodies.back()) bytes += bodies.back()->bytes();
+    }
     return bodies;
   };
+  const RecipientNumber number = recipient.row.number;
   auto bodies = co_await store_.read<std::vector<std::optional<Body>>>(std::move(job));
   if (!bodies) co_return std::unexpected(bodies.error());
   std::size_t next = 0;
-  for (Taken& one : taken)
-    if (!one.body) one.body = std::move((*bodies)[next++]);
+  std::size_t kept = 0;
+  while (kept < taken.size() && (taken[kept].body || next < bodies->size())) {
+    if (!taken[kept].body) taken[kept].body = std::move((*bodies)[next++]);
+    ++kept;
+  }
+  Recipient& owner = recipients_[number];
+  for (std::size_t i = kept; i < taken.size(); ++i) {
+    --owner.leased;
+    if (taken[i].body) bodies_.put(taken[i].ready.order.sequence, std::move(*taken[i].body));
+    leaving_.erase(taken[i].ready.order.sequence);
+    arrive(owner, taken[i].ready);
+  }
+  taken.resize(kept);
+  flush_overflow();
   co_return Result<>{};
 }
 
@@ -345,13 +365,8 @@ void MessageBus::give_back(const Lease& lease, Millis delay, std::string why) {
     return;
   }
   arrive(recipient, ready);
-  tasks_.spawn("attempts", [](MessageBus& bus, std::int64_t sequence, int attempts) -> Task<void> {
-    auto job = [&tables = bus.tables_, sequence, attempts](store::Connection& connection) -> Result<> {
-      tables.set_attempts(connection, sequence, attempts);
-      return {};
-    };
-    co_await bus.store_.write<void>(std::move(job));
-  }(*this, ready.order.sequence, lease.attempt));
+  attempts_.emplace_back(ready.order.sequence, lease.attempt);
+  flush_soon();
 }
 
 Task<void> MessageBus::give_back_later(Lease lease, Millis delay) {

@@ -40,6 +40,12 @@ const store::Migration kMigrations[] = {
       CREATE TABLE forced(up_to INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, swept INTEGER NOT NULL DEFAULT 0);
     )sql"},
     {2, ClientKeys::tables()},
+    {3, R"sql(
+      CREATE TABLE forced_stop(
+        up_to INTEGER NOT NULL, at_ms INTEGER NOT NULL, swept INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(up_to, at_ms));
+      INSERT INTO forced_stop SELECT up_to, at_ms, swept FROM forced;
+      DROP TABLE forced;
+    )sql"},
 };
 
 constexpr std::int64_t kHourMs = 3'600'000;
@@ -47,7 +53,8 @@ constexpr std::int64_t kSequencesReserved = 10'000;
 
 // The columns that read_found() reads, in its order.
 #define BELFRY_FOUND_COLUMNS \
-  "m.sequence, m.recipient, m.due_ms, m.created_ms, m.attempts, m.expires_ms, m.look_ms, m.sender, m.task, m.payload, " \
+  "m.sequence, m.recipient, m.due_ms, m.created_ms, m.attempts, m.expires_ms, m.look_ms, m.sender, m.task, " \
+  "CASE WHEN ?2 THEN m.payload ELSE '' END, " \
   "d.died_ms, d.reason"
 #define BELFRY_ENDED_COLUMNS \
   "sequence, recipient, state, created_ms, due_ms, delivered_ms, late_ms, ended_ms, attempts, forced, sender, task, " \
@@ -131,7 +138,7 @@ BusState MessageTables::load(Connection& connection) {
     state.clean_stop = rows.integer(2) != 0;
   }
   {
-    auto rows = connection.query("SELECT up_to, at_ms FROM forced WHERE swept = 0 ORDER BY up_to DESC LIMIT 1");
+    auto rows = connection.query("SELECT up_to, at_ms FROM forced_stop WHERE swept = 0 ORDER BY up_to DESC LIMIT 1");
     if (rows.next()) state.forced = Forced{rows.integer(0), rows.integer(1)};
   }
   auto rows = connection.query(
@@ -194,7 +201,7 @@ void MessageTables::remove_place(Connection& connection, std::int64_t sequence, 
   }
 }
 
-void MessageTables::end(Connection& connection, const EndedRow& row) {
+bool MessageTables::end(Connection& connection, const EndedRow& row) {
   remove_place(connection, row.sequence, row.recipient, row.place, row.order);
   const auto recorded = connection.run(
       "INSERT INTO ended(hour, sequence, recipient, state, created_ms, due_ms, delivered_ms, late_ms, ended_ms, attempts,"
@@ -203,7 +210,7 @@ void MessageTables::end(Connection& connection, const EndedRow& row) {
       " FROM message WHERE sequence = ?10",
       row.ended_ms / kHourMs, static_cast<int>(row.state), row.delivered_ms, row.late_ms, row.ended_ms, row.attempts,
       row.forced, row.by, row.reason, row.sequence);
-  if (recorded == 0) return;
+  if (recorded == 0) return false;
   connection.run("DELETE FROM message WHERE sequence = ?1", row.sequence);
   Change& change = changes_[row.recipient];
   switch (row.state) {
@@ -212,11 +219,12 @@ void MessageTables::end(Connection& connection, const EndedRow& row) {
     case MessageState::expired: ++change.expired; break;
     default: assertion_failed("an end state", __FILE__, __LINE__);
   }
+  return true;
 }
 
 bool MessageTables::die(Connection& connection, std::int64_t sequence, std::int64_t place, const Order& order,
                         std::int64_t now_ms, std::string_view reason) {
-  const auto found = find(connection, sequence);
+  const auto found = find(connection, sequence, Payload::left_out);
   if (!found || found->dead) return false;
   remove_place(connection, sequence, found->row.recipient, place, order);
   connection.run("INSERT INTO dead(sequence, recipient, died_ms, reason) VALUES(?1,?2,?3,?4)", sequence,
@@ -225,10 +233,17 @@ bool MessageTables::die(Connection& connection, std::int64_t sequence, std::int6
   return true;
 }
 
-void MessageTables::revive(Connection& connection, const FoundMessage& found, std::int64_t place, std::int64_t due_ms) {
+bool MessageTables::is_removed(Connection& connection, RecipientNumber number) {
+  auto rows = connection.query("SELECT 1 FROM recipient WHERE number = ?1 AND removed_ms IS NOT NULL", number);
+  return rows.next();
+}
+
+void MessageTables::revive(Connection& connection, const FoundMessage& found, std::int64_t place, std::int64_t due_ms,
+                           std::optional<std::int64_t> look_ms) {
   const std::int64_t sequence = found.row.sequence;
   connection.run("DELETE FROM dead WHERE sequence = ?1", sequence);
-  connection.run("UPDATE message SET attempts = 0, due_ms = ?2, look_ms = NULL WHERE sequence = ?1", sequence, due_ms);
+  connection.run("UPDATE message SET attempts = 0, due_ms = ?2, look_ms = ?3 WHERE sequence = ?1", sequence, due_ms,
+                 look_ms);
   Change& change = changes_[found.row.recipient];
   --change.dead;
   if (place == kInBacklog) {
@@ -241,13 +256,16 @@ void MessageTables::revive(Connection& connection, const FoundMessage& found, st
 
 void MessageTables::drop_dead(Connection& connection, const FoundMessage& found, std::int64_t now_ms,
                               std::string_view by) {
-  // A dropped dead letter stays counted as dead: it was never delivered.
+  Change& change = changes_[found.row.recipient];
+  --change.dead;
+  ++change.cancelled;
   connection.run(
       "INSERT INTO ended(hour, sequence, recipient, state, created_ms, due_ms, delivered_ms, late_ms, ended_ms, attempts,"
       " forced, sender, task, ended_by, reason)"
       " SELECT ?1, sequence, recipient, ?2, created_ms, due_ms, NULL, NULL, ?3, attempts, 0, sender, task, ?4, ?5"
       " FROM message WHERE sequence = ?6",
-      now_ms / kHourMs, static_cast<int>(MessageState::dead), now_ms, by, found.reason, found.row.sequence);
+      now_ms / kHourMs, static_cast<int>(MessageState::cancelled), now_ms, by,
+      fmt::format("dropped; it was a dead letter: {}", found.reason), found.row.sequence);
   connection.run("DELETE FROM dead WHERE sequence = ?1", found.row.sequence);
   connection.run("DELETE FROM message WHERE sequence = ?1", found.row.sequence);
 }
@@ -307,15 +325,17 @@ void MessageTables::replace(Connection& connection, const CalendarRow& row, std:
 }
 
 void MessageTables::set_forced(Connection& connection, Forced forced) {
-  // What an earlier stop forced and nobody has swept yet is swept together with this.
-  connection.run("DELETE FROM forced WHERE swept = 0");
-  connection.run("INSERT OR REPLACE INTO forced(up_to, at_ms) VALUES(?1, ?2)", forced.up_to, forced.at_ms);
+  // What an earlier stop forced and nobody has swept yet is swept together with this. Its moment is kept: `locate` finds
+  // by it what was swept already.
+  connection.run("UPDATE forced_stop SET swept = 1");
+  connection.run("INSERT INTO forced_stop(up_to, at_ms) VALUES(?1, ?2)"
+                 " ON CONFLICT(up_to, at_ms) DO UPDATE SET swept = 0", forced.up_to, forced.at_ms);
 }
 
 void MessageTables::forced_swept(Connection& connection) {
   // Kept while a backlog may hold rows of it: `locate` finds them by this moment.
-  connection.run("UPDATE forced SET swept = 1");
-  connection.run("DELETE FROM forced WHERE swept = 1 AND NOT EXISTS(SELECT 1 FROM backlog)");
+  connection.run("UPDATE forced_stop SET swept = 1");
+  connection.run("DELETE FROM forced_stop WHERE swept = 1 AND NOT EXISTS(SELECT 1 FROM backlog)");
 }
 
 void MessageTables::set_clean_stop(Connection& connection, bool clean) {
@@ -407,6 +427,17 @@ CalendarPage MessageTables::read_calendar(Connection& connection, const Calendar
   return page;
 }
 
+std::vector<Order> MessageTables::read_backlog_orders(Connection& connection, RecipientNumber recipient,
+                                                     const Order& after, int rows_max) {
+  std::vector<Order> orders;
+  auto rows = connection.query(
+      "SELECT order_ms, due_ms, sequence FROM backlog WHERE recipient = ?1 AND (order_ms, due_ms, sequence) > (?2, ?3, ?4)"
+      " ORDER BY order_ms, due_ms, sequence LIMIT ?5",
+      recipient, after.order_ms, after.due_ms, after.sequence, rows_max);
+  while (rows.next()) orders.push_back({rows.integer(0), rows.integer(1), rows.integer(2)});
+  return orders;
+}
+
 std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, RecipientNumber recipient,
                                                     const Order& after, std::optional<Order> before, int rows_max,
                                                     std::size_t bytes_max) {
@@ -438,10 +469,11 @@ std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, Reci
   return found;
 }
 
-std::optional<Body> MessageTables::read_body(Connection& connection, std::int64_t sequence) {
+std::optional<Body> MessageTables::read_body(Connection& connection, std::int64_t sequence, Payload payload) {
   auto rows = connection.query(
-      "SELECT sender, task, payload, created_ms, due_ms, expires_ms, attempts FROM message WHERE sequence = ?1",
-      sequence);
+      "SELECT sender, task, CASE WHEN ?2 THEN payload ELSE '' END, created_ms, due_ms, expires_ms, attempts FROM message"
+      " WHERE sequence = ?1",
+      sequence, payload == Payload::wanted);
   if (!rows.next()) return std::nullopt;
   return Body{.sender = std::string(rows.text(0)),
               .task = std::string(rows.text(1)),
@@ -452,10 +484,10 @@ std::optional<Body> MessageTables::read_body(Connection& connection, std::int64_
               .attempts = static_cast<int>(rows.integer(6))};
 }
 
-std::optional<FoundMessage> MessageTables::find(Connection& connection, std::int64_t sequence) {
+std::optional<FoundMessage> MessageTables::find(Connection& connection, std::int64_t sequence, Payload payload) {
   auto rows = connection.query("SELECT " BELFRY_FOUND_COLUMNS
                                " FROM message m LEFT JOIN dead d ON d.sequence = m.sequence WHERE m.sequence = ?1",
-                               sequence);
+                               sequence, payload == Payload::wanted);
   if (!rows.next()) return std::nullopt;
   return read_found(rows);
 }
@@ -479,7 +511,7 @@ std::optional<Location> MessageTables::locate(Connection& connection, const Foun
   if (in_backlog(own)) return Location{kInBacklog, own, std::nullopt};
   std::vector<std::int64_t> stops;
   {
-    auto rows = connection.query("SELECT at_ms FROM forced WHERE up_to >= ?1", found.row.sequence);
+    auto rows = connection.query("SELECT at_ms FROM forced_stop WHERE up_to >= ?1", found.row.sequence);
     while (rows.next()) stops.push_back(rows.integer(0));
   }
   for (const std::int64_t at_ms : stops) {

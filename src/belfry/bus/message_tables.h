@@ -75,11 +75,14 @@ class MessageTables final : public store::GroupHook {
 
   // Writes; what they change in the counters is summed up and written once a group.
   InsertOutcome insert(store::Connection& connection, const MessageRow& row, std::int64_t keys_not_before_ms);
-  void end(store::Connection& connection, const EndedRow& row);
+  // False if it had ended already.
+  bool end(store::Connection& connection, const EndedRow& row);
   // Fills in what the caller does not know (times, sender) from the message row. False if there is no such message.
   bool die(store::Connection& connection, std::int64_t sequence, std::int64_t place, const Order& order,
            std::int64_t now_ms, std::string_view reason);
-  void revive(store::Connection& connection, const FoundMessage& found, std::int64_t place, std::int64_t due_ms);
+  static bool is_removed(store::Connection& connection, RecipientNumber number);
+  void revive(store::Connection& connection, const FoundMessage& found, std::int64_t place, std::int64_t due_ms,
+              std::optional<std::int64_t> look_ms);
   void drop_dead(store::Connection& connection, const FoundMessage& found, std::int64_t now_ms, std::string_view by);
   void set_attempts(store::Connection& connection, std::int64_t sequence, int attempts);
   // False if it does not lie in that bucket any more.
@@ -111,8 +114,14 @@ class MessageTables final : public store::GroupHook {
   static std::vector<BacklogRow> read_backlog(store::Connection& connection, RecipientNumber recipient,
                                               const Order& after, std::optional<Order> before, int rows_max,
                                               std::size_t bytes_max);
-  static std::optional<Body> read_body(store::Connection& connection, std::int64_t sequence);
-  static std::optional<FoundMessage> find(store::Connection& connection, std::int64_t sequence);
+  static std::vector<Order> read_backlog_orders(store::Connection& connection, RecipientNumber recipient,
+                                                const Order& after, int rows_max);
+  // A payload may be a mebibyte: who reads many messages and wants none of theirs says so.
+  enum class Payload { wanted, left_out };
+  static std::optional<Body> read_body(store::Connection& connection, std::int64_t sequence,
+                                       Payload payload = Payload::wanted);
+  static std::optional<FoundMessage> find(store::Connection& connection, std::int64_t sequence,
+                                          Payload payload = Payload::wanted);
   // Where the calendar or the backlog has a live message.
   static std::optional<Location> locate(store::Connection& connection, const FoundMessage& found);
   struct Ended {
@@ -142,6 +151,7 @@ class MessageTables final : public store::GroupHook {
     std::vector<Ended> ended;
     std::string next;
   };
+  static bool is_cursor(std::string_view text);
   static ListPage list_live(store::Connection& connection, const ListQuery& query);
   static ListPage list_dead(store::Connection& connection, const ListQuery& query);
   static ListPage list_ended(store::Connection& connection, const ListQuery& query, MessageState state);

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <iterator>
 
 #include "belfry/bus/message_bus.h"
 
 namespace belfry::bus {
 
-// Messages that end: acked or expired.
+// Messages that end: acked or expired. `done` gets, if it was written, those that had not ended before.
 class MessageBus::EndWork final : public store::Work {
  public:
   using Done = std::move_only_function<void(std::vector<EndedRow>, Result<>)>;
@@ -15,43 +16,54 @@ class MessageBus::EndWork final : public store::Work {
       : tables_(tables), rows_(std::move(rows)), done_(std::move(done)) {}
 
   void apply(store::Connection& connection) override {
-    for (const EndedRow& row : rows_) tables_.end(connection, row);
+    ended_.clear();
+    for (const EndedRow& row : rows_) ended_.push_back(tables_.end(connection, row));
   }
-  void done(Result<> outcome) override { done_(std::move(rows_), std::move(outcome)); }
+  void done(Result<> outcome) override {
+    if (outcome) {
+      std::size_t i = 0;
+      std::erase_if(rows_, [&](const EndedRow&) { return !ended_[i++]; });
+    }
+    done_(std::move(rows_), std::move(outcome));
+  }
   int rows() const override { return static_cast<int>(rows_.size()); }
 
  private:
   MessageTables& tables_;
   std::vector<EndedRow> rows_;
+  std::vector<bool> ended_;
   Done done_;
 };
 
-// One message that goes to the dead letters.
+// Messages that go to the dead letters.
 class MessageBus::DeathWork final : public store::Work {
  public:
-  using Done = std::move_only_function<void(RecipientNumber, Result<>)>;
-  DeathWork(MessageTables& tables, RecipientNumber recipient, Ready ready, std::string reason, std::int64_t now_ms,
-            Done done)
-      : tables_(tables),
-        recipient_(recipient),
-        ready_(ready),
-        reason_(std::move(reason)),
-        now_ms_(now_ms),
-        done_(std::move(done)) {}
+  DeathWork(MessageBus& bus, std::vector<Death> deaths, std::int64_t now_ms)
+      : bus_(bus), deaths_(std::move(deaths)), now_ms_(now_ms) {}
 
   void apply(store::Connection& connection) override {
-    if (ready_.attempts > 0) tables_.set_attempts(connection, ready_.order.sequence, ready_.attempts);
-    tables_.die(connection, ready_.order.sequence, ready_.place, ready_.order, now_ms_, reason_);
+    died_.clear();
+    for (const Death& death : deaths_) {
+      const std::int64_t sequence = death.ready.order.sequence;
+      if (death.ready.attempts > 0) bus_.tables_.set_attempts(connection, sequence, death.ready.attempts);
+      if (bus_.tables_.die(connection, sequence, death.ready.place, death.ready.order, now_ms_, death.reason))
+        died_.push_back(death.recipient);
+    }
   }
-  void done(Result<> outcome) override { done_(recipient_, std::move(outcome)); }
+  void done(Result<> outcome) override {
+    if (outcome) {
+      for (const RecipientNumber number : died_) ++bus_.recipients_[number].row.dead;
+    } else {
+      std::move(deaths_.begin(), deaths_.end(), std::back_inserter(bus_.deaths_));
+    }
+  }
+  int rows() const override { return static_cast<int>(deaths_.size()); }
 
  private:
-  MessageTables& tables_;
-  RecipientNumber recipient_;
-  Ready ready_;
-  std::string reason_;
+  MessageBus& bus_;
+  std::vector<Death> deaths_;
   std::int64_t now_ms_;
-  Done done_;
+  std::vector<RecipientNumber> died_;  // those that were still alive
 };
 
 // Pending messages that no longer fit into their mailbox's memory.
