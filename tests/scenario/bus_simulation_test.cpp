@@ -38,7 +38,10 @@ struct Known {
 class Simulation {
  public:
   Simulation(std::uint64_t seed, Faults faults, World::Options options = {})
-      : faults_(faults), dice_(seed), restarts_at_the_end_(seed % 3 == 0), world_(with_seed(std::move(options), seed)) {}
+      : faults_(faults),
+        dice_(seed),
+        restarts_at_the_end_(seed % 3 == 0),
+        world_(with_seed(std::move(options), seed)) {}
 
   void run(int steps) {
     for (int i = 0; i < steps; ++i) {
@@ -52,6 +55,8 @@ class Simulation {
   void finish() {
     faults_.power_cuts = false;
     world_.disk().cut_at(0);  // a cut that was planned does not come any more
+    world_.advance(1ms);
+    if (world_.broken() || !world_.disk().running()) come_back();
     // A restart heals what got stuck: most worlds have to do without.
     if (restarts_at_the_end_) restart();
     for (int i = 0; i < 3; ++i) {

@@ -170,8 +170,8 @@ bool ClientKeys::delete_written(Connection& connection) {
 bool ClientKeys::drop_old(Connection& connection, std::int64_t before_ms, int rows_max) {
   // Fresh keys lie in order of sending, so the old ones come first.
   {
-    auto rows = connection.query("SELECT high, low, created_ms, sequence FROM fresh_key ORDER BY sequence LIMIT ?1",
-                                 rows_max);
+    auto rows =
+        connection.query("SELECT high, low, created_ms, sequence FROM fresh_key ORDER BY sequence LIMIT ?1", rows_max);
     while (rows.next() && rows.integer(2) < before_ms)
       dropped_in_group_.push_back({{rows.integer(0), rows.integer(1)}, rows.integer(3)});
   }

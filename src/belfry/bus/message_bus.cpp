@@ -18,6 +18,8 @@ constexpr std::size_t kPrefetchMost = 120'000;
 constexpr std::size_t kPrefetchRows = 500;
 constexpr std::size_t kRefillBytes = 4u << 20;
 
+constexpr std::uint64_t kFirstSequenceMax = std::uint64_t{1} << 36;
+
 constexpr Nanos kTick = std::chrono::seconds{1};
 constexpr Nanos kHousekeeping = std::chrono::minutes{10};
 
@@ -33,7 +35,13 @@ MessageBus::MessageBus(asio::io_context& context, Clock& clock, Random& random, 
       start_([&] {
         MessageTables::migrate(store.connection_before_start());
         tables_.keys().load(store.connection_before_start());
-        return MessageTables::load(store.connection_before_start());
+        BusState state = MessageTables::load(store.connection_before_start());
+        // New data begins anywhere, so that two servers, or one with new data, do not give out the same ids.
+        if (state.last_sequence == 0) {
+          state.last_sequence = static_cast<std::int64_t>(random.next() % kFirstSequenceMax) + 1;
+          MessageTables::begin_after(store.connection_before_start(), state.last_sequence);
+        }
+        return state;
       }()),
       calendar_(clock, store,
                 {.last_sequence = start_.last_sequence,
@@ -228,7 +236,8 @@ void MessageBus::log_unread_deliveries() {
   store_.read_later(
       [bodies, read](store::Connection& connection) {
         for (const auto& [number, ready] : *read)
-          bodies->push_back(MessageTables::read_body(connection, ready.order.sequence, MessageTables::Payload::left_out));
+          bodies->push_back(
+              MessageTables::read_body(connection, ready.order.sequence, MessageTables::Payload::left_out));
       },
       [this, bodies, read](const Result<>& outcome) {
         if (!outcome) return;

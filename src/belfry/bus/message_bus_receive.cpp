@@ -117,8 +117,10 @@ Task<Result<>> MessageBus::load_bodies(Recipient& recipient, std::vector<Taken>&
   std::vector<std::int64_t> missing;
   std::size_t bytes = 0;
   for (const Taken& one : taken) {
-    if (one.body) bytes += one.body->bytes();
-    else missing.push_back(one.ready.order.sequence);
+    if (one.body)
+      bytes += one.body->bytes();
+    else
+      missing.push_back(one.ready.order.sequence);
   }
   if (missing.empty()) co_return Result<>{};
   auto job = [missing, bytes](store::Connection& connection) mutable -> Result<std::vector<std::optional<Body>>> {

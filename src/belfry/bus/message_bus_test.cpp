@@ -646,6 +646,15 @@ TEST(MessageBus, AListedPageIsFullWhileThereIsMoreAndTheLastHasNoNext) {
   EXPECT_FALSE(page({.limit = 9}).next.empty());
 }
 
+// D2
+TEST(MessageBus, TwoServersDoNotGiveOutTheSameIds) {
+  World::Options other;
+  other.seed = 77;
+  World a;
+  World b(std::move(other));
+  EXPECT_NE(a.send({}).id, b.send({}).id);
+}
+
 // D16
 TEST(MessageBus, ACursorThatNobodyGaveOutIsRefused) {
   World w;

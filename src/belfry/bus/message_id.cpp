@@ -42,7 +42,11 @@ std::string to_text(MessageId id) {
 
 Result<MessageId> parse_message_id(std::string_view text) {
   const auto bad = [text] {
-    return fail(Errc::invalid_id, fmt::format("\"{}\" is not a message id; those have 13 letters and digits", text));
+    return fail(
+        Errc::invalid_id,
+        text.size() == kLength
+            ? fmt::format("\"{}\" is not a message id: it has a typing mistake, or capitals", text)
+            : fmt::format("\"{}\" is not a message id; those have 13 small letters and digits", text.substr(0, 64)));
   };
   if (text.size() != kLength) return bad();
   std::uint64_t mixed = 0;

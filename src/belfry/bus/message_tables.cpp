@@ -328,14 +328,20 @@ void MessageTables::set_forced(Connection& connection, Forced forced) {
   // What an earlier stop forced and nobody has swept yet is swept together with this. Its moment is kept: `locate` finds
   // by it what was swept already.
   connection.run("UPDATE forced_stop SET swept = 1");
-  connection.run("INSERT INTO forced_stop(up_to, at_ms) VALUES(?1, ?2)"
-                 " ON CONFLICT(up_to, at_ms) DO UPDATE SET swept = 0", forced.up_to, forced.at_ms);
+  connection.run(
+      "INSERT INTO forced_stop(up_to, at_ms) VALUES(?1, ?2)"
+      " ON CONFLICT(up_to, at_ms) DO UPDATE SET swept = 0",
+      forced.up_to, forced.at_ms);
 }
 
 void MessageTables::forced_swept(Connection& connection) {
   // Kept while a backlog may hold rows of it: `locate` finds them by this moment.
   connection.run("UPDATE forced_stop SET swept = 1");
   connection.run("DELETE FROM forced_stop WHERE swept = 1 AND NOT EXISTS(SELECT 1 FROM backlog)");
+}
+
+void MessageTables::begin_after(Connection& connection, std::int64_t sequence) {
+  connection.run("UPDATE bus SET last_sequence = ?1", sequence);
 }
 
 void MessageTables::set_clean_stop(Connection& connection, bool clean) {
@@ -428,7 +434,7 @@ CalendarPage MessageTables::read_calendar(Connection& connection, const Calendar
 }
 
 std::vector<Order> MessageTables::read_backlog_orders(Connection& connection, RecipientNumber recipient,
-                                                     const Order& after, int rows_max) {
+                                                      const Order& after, int rows_max) {
   std::vector<Order> orders;
   auto rows = connection.query(
       "SELECT order_ms, due_ms, sequence FROM backlog WHERE recipient = ?1 AND (order_ms, due_ms, sequence) > (?2, ?3, ?4)"

@@ -72,6 +72,8 @@ class MessageTables final : public store::GroupHook {
  public:
   static void migrate(store::Connection& connection);
   static BusState load(store::Connection& connection);
+  // For new data: its first sequence is the one behind this.
+  static void begin_after(store::Connection& connection, std::int64_t sequence);
 
   // Writes; what they change in the counters is summed up and written once a group.
   InsertOutcome insert(store::Connection& connection, const MessageRow& row, std::int64_t keys_not_before_ms);
