@@ -36,7 +36,23 @@ void set_timer(int fd, int flags, Nanos at) {
 
 }  // namespace
 
-Now read_real_clocks() { return {WallInstant{read(CLOCK_REALTIME)}, BootTime{read(CLOCK_BOOTTIME)}}; }
+// One who is put to sleep between two readings would pair an old one with a new one, and on a busy machine that is
+// milliseconds: a delay that has passed on one clock would not have on the other. Of a few pairs, the closest.
+Now read_real_clocks() {
+  static constexpr Nanos kClose = std::chrono::microseconds{20};
+  static constexpr int kTries = 4;
+  Now best;
+  Nanos apart = Nanos::max();
+  for (int i = 0; i < kTries && apart > kClose; ++i) {
+    const Nanos before = read(CLOCK_BOOTTIME);
+    const Nanos wall = read(CLOCK_REALTIME);
+    const Nanos after = read(CLOCK_BOOTTIME);
+    if (after - before >= apart) continue;
+    apart = after - before;
+    best = {WallInstant{wall}, BootTime{before}};
+  }
+  return best;
+}
 
 RealClock::RealClock(asio::io_context& context)
     : sleepers_(context), timer_(context, make_timer(CLOCK_BOOTTIME)), step_(context, make_timer(CLOCK_REALTIME)) {
