@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 import unittest
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -270,6 +271,9 @@ class Messages(Case):
         moved = self.server.call("PATCH", f"/v1/messages/{ids[0]}", {"deliverAt": "2099-01-01T00:00:00Z"})
         self.assertEqual((moved["messageId"], moved["deliverAt"]), (ids[0], "2099-01-01T00:00:00.000Z"))
         self.assertEqual(self.server.call("PATCH", f"/v1/messages/{ids[0]}", {"delayMs": 60000})["state"], "delayed")
+        past = self.server.call("PATCH", f"/v1/messages/{ids[4]}", {"deliverAt": "2001-01-01T00:00:00Z"})
+        self.assertIn("in the past", past["warnings"][0])
+        self.assertEqual([m["messageId"] for m in self.receive(waitMs=5000)], [ids[4]])
         done = self.server.call("POST", f"/v1/messages/{ids[1]}:deliver")
         self.assertEqual(done, {"messageId": ids[1], "result": "done"})
         self.assertEqual([m["messageId"] for m in self.receive()], [ids[1]])
@@ -412,7 +416,9 @@ class Batches(Case):
         self.refusal(self.batch(b"x" * ((32 << 20) + 1)), 413, "too_large")
         answers = self.batch(b'{"to":"nobody","payload":1}\n' * 100_001).text.splitlines()
         self.assertEqual(len(answers), 100_001)
-        self.assertEqual(json.loads(answers[-1])["error"], "limit_exceeded")
+        last = json.loads(answers[-1])
+        self.assertEqual(last["error"], "too_large")
+        self.assertNotIn("retryAfterMs", last)
         self.refusal(self.batch(b"", {"Content-Type": "text/html"}), 415, "unsupported")
         empty = self.batch(b"")
         self.assertEqual((empty.status, empty.text), (200, ""))
@@ -444,6 +450,7 @@ class BadInput(Case):
         self.refused({"to": "worker", "payload": 1, "delayMs": 5, "deliverAt": "2099-01-01T00:00:00Z"}, "invalid_argument")
         self.refused({"to": "worker", "payload": 1, "expiresAt": "2001-01-01T00:00:00Z"}, "invalid_argument")
         self.refused({"to": "worker", "payload": 1, "key": "k" * 257}, "invalid_argument")
+        self.refused({"to": "worker", "payload": 1, "key": ""}, "invalid_argument")
         self.refused([], "invalid_argument")
         self.refused(b"", "invalid_argument")
 
@@ -477,6 +484,25 @@ class BadInput(Case):
         for limit in ("0", "1001", "x", "-1", ""):
             self.refusal(self.server.request("GET", f"/v1/messages?limit={limit}"), 400, "invalid_argument")
         self.refusal(self.server.request("GET", "/v1/messages?state=sleeping"), 400, "invalid_argument")
+
+    def test_lists_that_are_too_long_are_not_told_to_come_again(self):
+        for path, body in (("/v1/messages", {"to": ["worker"] * 1001, "payload": 1}),
+                           ("/v1/mailboxes/worker:ack", {"leases": ["x"] * 1001}),
+                           ("/v1/mailboxes/worker:ack", {"messageIds": ["x"] * 1001}),
+                           ("/v1/mailboxes/worker:release", {"leases": ["x"] * 1001})):
+            response = self.server.request("POST", path, body)
+            self.assertNotIn("retryAfterMs", self.refusal(response, 400, "invalid_argument"))
+            self.assertIsNone(response.getheader("Retry-After"))
+
+    def test_what_a_route_does_not_take_is_refused(self):
+        path = f"/v1/messages/{self.send(delayMs=60000)['messageId']}"
+        for method, route in (("DELETE", path), ("POST", path + ":retry"), ("POST", path + ":deliver"),
+                              ("DELETE", "/v1/agents/worker")):
+            answer = self.refusal(self.server.request(method, route, {"a": 1}), 400, "unknown_field")
+            self.assertIn("takes no fields", answer["message"])
+        self.assertEqual(self.counts(), (0, 1, 0))
+        self.refusal(self.server.request("GET", "/v1/messages?to=worker&to=other"), 400, "invalid_argument")
+        self.refusal(self.server.request("GET", "/v1/agents?limit=1&limit=2"), 400, "invalid_argument")
 
     def test_bodies_over_the_limit(self):
         big = b'{"to":"worker","payload":"' + b"x" * (1 << 20) + b'"}'
@@ -579,6 +605,14 @@ class Protocol(Case):
             self.assertEqual(response.getheader("Cache-Control"), "no-store")
             self.assertTrue(response.getheader("Date").endswith(" GMT"))
 
+    def test_the_date_keeps_up_with_the_clock(self):
+        deadline = time.monotonic() + 2.5  # over two changes of the second
+        while time.monotonic() < deadline:
+            before = time.time()
+            date = parsedate_to_datetime(self.server.request("GET", "/healthz").getheader("Date")).timestamp()
+            self.assertGreater(date, before - 1.5)  # a date has whole seconds, and half of one is for a busy machine
+            self.assertLessEqual(date, time.time())
+
     # D18: a client that left is not handed a message
     def test_a_client_that_disconnects_while_waiting_gets_nothing(self):
         body = b'{"waitMs":50000,"leaseMs":3600000}'
@@ -663,6 +697,8 @@ class Pages(Case):
         self.assertNotIn("unsafe", policy)
         for page in (english.text, chinese.text):
             self.assertNotRegex(page, r"<script|<style|style=|\bon\w+=|src=\"http|href=\"http")
+        self.assertNotIn("Authorization", english.text)
+        self.assertIn("worker:ack", english.text)
         self.assertEqual(self.server.request("GET", "/belfry.css").getheader("Content-Type"), "text/css; charset=utf-8")
 
     # D11
@@ -735,6 +771,7 @@ class Doors(Case):
             self.refusal(self.server.request("GET", "/healthz", headers={"Authorization": wrong}), 401, "unauthorized")
         right = {"Authorization": "Bearer correct-horse-battery"}
         self.assertEqual(self.server.request("GET", "/healthz", headers=right).status, 200)
+        self.assertIn("Authorization: Bearer $TOKEN", self.server.request("GET", "/", headers=right).text)
         self.belfry("mailbox", "worker", code=1)
         self.belfry("mailbox", "worker", environment={"BELFRY_TOKEN": "correct-horse-battery"})
         self.belfry("mailbox", "worker", "--token-file", str(token))
@@ -836,7 +873,9 @@ class Stops(Case):
         self.assertEqual(self.server.end(), 0)
         self.assertEqual(self.server.events("server.forced_delivery")[0]["msg"], "关闭时强制投递延迟消息")
         self.assertEqual(self.server.events("server.forced_delivery")[0]["count"], 2)
-        self.assertEqual(self.server.events("server.stopped")[0]["accepted"], 2)
+        stopped = self.server.events("server.stopped")[0]
+        self.assertEqual((stopped["accepted"], stopped["delayed"], stopped["pending"]), (2, 0, 2))
+        self.assertEqual(self.server.events("server.waiting"), [])
         self.belfry("doctor", "--data", str(self.data))
 
         self.server = self.start()
@@ -872,12 +911,17 @@ class Stops(Case):
         thread.start()
         self.server.process.send_signal(signal.SIGTERM)
         self.server.wait_for_log("server.forced_delivery")
+        waits = self.server.wait_for_log("server.waiting")
+        self.assertIn("waiting for 1 message in receivers' hands", waits["msg"])
+        self.assertEqual(waits["inFlight"], 1)
 
         answer = self.refusal(self.server.request("POST", "/v1/messages", {"to": "worker", "payload": 1}), 503, "stopping")
         self.assertGreater(answer["retryAfterMs"], 0)
         self.assertEqual(self.server.call("GET", "/healthz")["status"], "stopping")
         empty = self.server.call("POST", "/v1/mailboxes/worker:receive", {"waitMs": 60000})
         self.assertEqual(empty, {"messages": [], "stopping": True})
+        self.assertIn("the server is stopping", self.belfry("receive", "worker", code=1).stderr)
+        self.assertTrue(json.loads(self.belfry("receive", "worker", "--json", code=1).stdout)["stopping"])
         thread.join(PATIENCE)
         self.assertEqual(waiting[0]["messages"], [])
         self.assertIsNone(self.server.process.poll())
@@ -1103,6 +1147,20 @@ class Commands(Case):
         self.assertIn("sent as text", self.belfry("send", "--to", "worker", "{bad").stderr)
         self.assertEqual(self.belfry("send", "--to", "worker", "bad}").stderr, "")
         self.assertIn('{"text":"{bad"}', self.belfry("receive", "worker", "--ack").stdout)
+
+    def test_show_tells_attempts_reason_and_force(self):
+        sent = self.belfry("send", "--to", "worker", "--delay", "1h", "--expires", "2099-01-01T00:00:00Z", "x").stdout.split()[0]
+        self.assertIn("expires 2099-01-01", self.belfry("messages", "show", sent).stdout)
+        self.server.end()
+        self.server = self.start()
+        self.receive(waitMs=5000)
+        shown = self.belfry("messages", "show", sent).stdout
+        self.assertIn("forced", shown)
+        self.assertIn("attempts 1", shown)
+        lost = self.belfry("send", "--to", "worker", "x").stdout.strip()
+        self.belfry("agents", "remove", "worker")
+        self.server.wait_for_log("bus.died")
+        self.assertIn("reason recipient_removed", self.belfry("messages", "show", lost).stdout)
 
     def test_output_that_cannot_be_written_is_no_success(self):
         for arguments in (("agents", "list"), ("messages", "--json"), ("--help",), ("--version",)):

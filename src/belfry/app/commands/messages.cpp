@@ -112,6 +112,8 @@ void move(IdFlags& flags) {
   const Answer info(answer);
   std::printf("%s  delivery at %s\n", info.text("messageId").c_str(),
               readable_time(info.text("deliverAt"), round_down(read_real_clocks().wall)).c_str());
+  for (const std::string& warning : info.texts("warnings"))
+    std::fprintf(stderr, "warning: %s\n", printable(warning).c_str());
 }
 
 std::shared_ptr<ListFlags> add_list_options(CLI::App& command, const std::string& fixed_state) {
