@@ -170,7 +170,7 @@ std::shared_ptr<IdFlags> add_with_id(CLI::App& parent, const std::string& name, 
 
 void add_messages(CLI::App& app) {
   CLI::App* const command = add_command(app, "messages", "Look at messages and change them");
-  add_list(*command, "What waits, and what ended lately (with --state)", "");
+  add_list(*command, "What waits; with --state what ended lately", "");
   add_with_id(*command, "show", "One message with its payload", show);
   add_with_id(*command, "cancel", "It will not be delivered",
               [](IdFlags& flags) { print_done(flags, flags.client.remove(path_of(flags.id)), "was cancelled"); });

@@ -100,7 +100,8 @@ void add_receive(CLI::App& app) {
   CLI::App* const command = add_command(app, "receive", "Receive messages of a recipient");
   auto flags = std::make_shared<Flags>();
   command->add_option("recipient", flags->recipient, "Whose messages")->required();
-  command->add_option("--wait", flags->wait, "Wait for the first one: 100s, 5m [not at all]")->type_name("DURATION");
+  command->add_option("--wait", flags->wait, "Wait for the first one: 100s, 5m; without a unit, seconds [not at all]")
+      ->type_name("DURATION");
   command->add_option("--max", flags->max, "At most this many")
       ->capture_default_str()
       ->type_name("N")

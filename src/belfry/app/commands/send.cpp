@@ -129,6 +129,7 @@ void add_send(CLI::App& app) {
   command->footer(
       "A JSON object or list is sent as it is. Everything else, numbers and quoted strings included, is text\n"
       "and is sent as {\"text\": …}.\n"
+      "A duration is made of d, h, m, s and ms: 1h30m, 1.5h, 2d. A number alone is seconds.\n"
       "Prints the message's id, and for a delayed one its time of delivery.");
   on_run(command, [flags] { send(*flags); });
 }
