@@ -1182,6 +1182,16 @@ class Commands(Case):
         self.assertIn(str(self.data), done.splitlines()[0])
         self.assertEqual({file: file.read_bytes() for file in self.data.iterdir()}, before)
 
+    def test_doctor_names_a_message_that_is_missing(self):
+        sent = self.belfry("send", "--to", "worker", "--delay", "1h", "x").stdout.split()[0]
+        self.server.end()
+        database = sqlite3.connect(self.data / "belfry.db")
+        database.execute("DELETE FROM message")
+        database.commit()
+        database.close()
+        said = self.belfry("doctor", "--data", str(self.data), code=1).stdout
+        self.assertIn(f"for example message {sent}\n", said)
+
     def test_doctor_looks_where_the_server_would(self):
         self.server.end()
         named = {"BELFRY_SERVER_DATA": str(self.data)}

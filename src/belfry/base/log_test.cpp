@@ -29,8 +29,9 @@ TEST(Log, OnATerminalOnlyValuesWithBlanksAreQuoted) {
   ASSERT_GT(size, 0);
   const std::string line(bytes.data(), static_cast<std::size_t>(size));
 
-  EXPECT_NE(line.find(" path=/var/lib/belfry two=\"two words\" none=\"\" count=7 at=1970-01-01T00:00:00.000Z escape=?[2J"),
-            std::string::npos)
+  EXPECT_NE(
+      line.find(" path=/var/lib/belfry two=\"two words\" none=\"\" count=7 at=1970-01-01T00:00:00.000Z escape=?[2J"),
+      std::string::npos)
       << line;
 }
 
