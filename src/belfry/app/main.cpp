@@ -89,10 +89,11 @@ int run(int count, char** arguments) {
 
 // A full disk behind `>` must not look like success.
 int after_output(int code) {
+  if (code != kExitDone) return code;
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return code;
   std::fprintf(stderr, "error: the output could not be written\n");
-  return code == kExitDone ? static_cast<int>(kExitRefused) : code;
+  return kExitRefused;
 }
 
 }  // namespace

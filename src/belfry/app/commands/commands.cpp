@@ -55,12 +55,12 @@ int print_refusal(const Refusal& refusal, bool json) {
     json::Writer writer;
     writer.object().field("error", word(refusal.error.code)).field("message", message);
     std::printf("%s\n", writer.end().str().c_str());
-  } else {
-    std::fflush(stdout);
-    const bool named = refusal.exit_code == kExitRefused;  // the word is for looking it up in docs/errors.md
-    std::fprintf(stderr, "error: %s\n",
-                 (named ? fmt::format("{} ({})", message, word(refusal.error.code)) : message).c_str());
   }
+  // Whoever cannot be told on stdout is told on stderr.
+  if (std::fflush(stdout) == 0 && json) return refusal.exit_code;
+  const bool named = refusal.exit_code == kExitRefused;  // the word is for looking it up in docs/errors.md
+  std::fprintf(stderr, "error: %s\n",
+               (named ? fmt::format("{} ({})", message, word(refusal.error.code)) : message).c_str());
   return refusal.exit_code;
 }
 
