@@ -11,25 +11,31 @@
 
 #include "belfry/app/commands/commands.h"
 #include "belfry/app/config.h"
-#include "belfry/base/utf8.h"
+#include "belfry/base/limits.h"
 #include "belfry/net/http_client.h"
 
 namespace belfry::app {
 
 void Client::add_options(CLI::App& command) {
-  command.add_option("--server", server_, "Where the server is")
-      ->envname("BELFRY_URL")
-      ->capture_default_str()
+  // BELFRY_URL is read by hand: CLI11 would take it for a flag that was given, and an empty one for none.
+  command.add_option("--server", server_, "Where the server is; BELFRY_URL names another than http://127.0.0.1:7171")
       ->type_name("URL");
   command.add_option("--token-file", token_file_, "File with the server's token; BELFRY_TOKEN holds the token itself")
       ->type_name("FILE");
   command.add_flag("--json", json_, "Print the server's answer as JSON");
 }
 
+std::string Client::server() const {
+  if (!server_.empty()) return server_;
+  const char* const url = std::getenv("BELFRY_URL");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  if (url && !*url) refuse_usage("BELFRY_URL is set and empty; it names the server, as in http://127.0.0.1:7171");
+  return url ? url : "http://127.0.0.1:7171";
+}
+
 std::string Client::token() const {
   if (!token_file_.empty()) {
     const auto token = read_token_file(token_file_);
-    if (!token) refuse(token.error().detail);
+    if (!token) refuse(token.error().code, token.error().detail);
     return *token;
   }
   const char* const token = std::getenv("BELFRY_TOKEN");  // NOLINT(concurrency-mt-unsafe): nobody sets it
@@ -46,8 +52,9 @@ std::string Client::patch(const std::string& target, const std::string& body) {
 std::string Client::remove(const std::string& target) { return call("DELETE", target, "", Millis{0}); }
 
 std::string Client::call(std::string method, const std::string& target, std::string body, Millis wait) {
-  const auto server = net::parse_url(server_);
-  if (!server) refuse("--server: " + server.error().detail, kExitUsage);
+  const std::string address = this->server();
+  const auto server = net::parse_url(address);
+  if (!server) refuse_usage(fmt::format("{}: {}", server_.empty() ? "BELFRY_URL" : "--server", server.error().detail));
   net::ClientRequest request;
   request.method = std::move(method);
   request.target = target;
@@ -56,26 +63,36 @@ std::string Client::call(std::string method, const std::string& target, std::str
   request.silence_max += wait;
   const auto response = net::call(*server, request);
   if (!response && response.error().code == Errc::unavailable)
-    refuse(fmt::format("{}\nStart one with `belfry serve`, or name another with --server or BELFRY_URL.",
+    refuse(Errc::unavailable,
+           fmt::format("{}; start one with `belfry serve`, or name another with --server or BELFRY_URL",
                        response.error().detail),
            kExitNoServer);
-  if (!response) refuse(response.error().detail, kExitNoServer);
+  if (!response) refuse(response.error().code, response.error().detail, kExitNoServer);
   if (response->status >= 200 && response->status < 300) return response->body;
 
   const auto parsed = json::parse(response->body);
   if (!parsed || parsed->kind != json::Kind::object || !json::find(*parsed, "error"))
-    refuse(fmt::format("what answers at {} is not a Belfry (HTTP {})", server_, response->status), kExitNoServer);
+    refuse(Errc::unavailable, fmt::format("what answers at {} is not a Belfry (HTTP {})", address, response->status),
+           kExitNoServer);
   if (json_) {
     print_json(response->body);
     throw CLI::RuntimeError(kExitRefused);
   }
   const Answer answer(response->body);
-  refuse(fmt::format("{} ({})", printable(answer.text("message")), printable(answer.text("error"))));
+  std::fflush(stdout);
+  // The word as the server wrote it: a newer one may have words that are unknown here.
+  std::fprintf(stderr, "error: %s (%s)\n", printable(answer.text("message")).c_str(),
+               printable(answer.text("error")).c_str());
+  throw CLI::RuntimeError(kExitRefused);
 }
 
+// {"messages":[{"payload":…}]}: what was as deep as a request may be stands three levels deeper in an answer.
+constexpr int kAnswerDepthMax = kJsonDepthMax + 3;
+
 Answer::Answer(std::string body) : body_(std::make_shared<const std::string>(std::move(body))) {
-  const auto parsed = json::parse(*body_);
-  if (!parsed || parsed->kind != json::Kind::object) refuse("the server's answer is not a JSON object", kExitNoServer);
+  const auto parsed = json::parse(*body_, kAnswerDepthMax);
+  if (!parsed || parsed->kind != json::Kind::object)
+    refuse(Errc::unavailable, "the server's answer is not a JSON object", kExitNoServer);
   value_ = *parsed;
 }
 
@@ -159,13 +176,13 @@ std::string readable_time(const std::string& iso, WallTime now) {
 
 Millis duration_argument(const std::string& flag, const std::string& text) {
   const auto duration = parse_duration(text);
-  if (!duration) refuse(fmt::format("{}: {}", flag, duration.error().detail), kExitUsage);
+  if (!duration) refuse_usage(fmt::format("{}: {}", flag, duration.error().detail));
   return *duration;
 }
 
 void check_instant_argument(const std::string& flag, const std::string& text) {
   if (text.empty()) return;
-  if (const auto time = parse_iso(text); !time) refuse(fmt::format("{}: {}", flag, time.error().detail), kExitUsage);
+  if (const auto time = parse_iso(text); !time) refuse_usage(fmt::format("{}: {}", flag, time.error().detail));
 }
 
 }  // namespace belfry::app

@@ -30,9 +30,10 @@ class Client {
 
  private:
   std::string call(std::string method, const std::string& target, std::string body, Millis wait);
+  std::string server() const;
   std::string token() const;
 
-  std::string server_ = "http://127.0.0.1:7171";
+  std::string server_;  // empty: BELFRY_URL, or the default
   std::string token_file_;
   bool json_ = false;
 };

@@ -1,14 +1,25 @@
 #include "belfry/app/config.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include "belfry/net/url.h"
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it out of the headers
+
 namespace belfry::app {
 namespace {
+
+constexpr const char* kConfigFile = "belfry.toml";
 
 std::unexpected<Error> wrong(std::string_view value, std::string_view wanted) {
   return fail(Errc::invalid_argument, fmt::format("\"{}\" is not {}", value, wanted));
@@ -31,6 +42,28 @@ std::vector<std::string> split(const std::string& list) {
   return out;
 }
 
+Result<> not_empty(std::string& into, const std::string& value, std::string_view wanted) {
+  if (value.empty()) return wrong(value, wanted);
+  into = value;
+  return {};
+}
+
+// A name as a Host header has it: with or without a port, never with a scheme or a path.
+Result<> check_host(const std::string& name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+           c == '_';
+  };
+  const bool bracketed = name.starts_with('[');
+  const std::size_t end = bracketed ? name.find(']') : name.find(':');
+  const std::string host = name.substr(0, bracketed && end != std::string::npos ? end + 1 : end);
+  const bool has_port = host.size() < name.size();
+  const bool good = bracketed ? end != std::string::npos && end > 1 : std::all_of(host.begin(), host.end(), fits);
+  if (host.empty() || !good || (has_port && !net::parse_host_port(name)))
+    return wrong(name, "a host name like bells.example or bells.example:8443, without a scheme or a path");
+  return {};
+}
+
 struct Setting {
   std::string_view section;
   std::string_view key;
@@ -41,14 +74,23 @@ constexpr std::int64_t kDayMs = 86'400'000;
 
 const Setting kSettings[] = {
     {"server", "listen",
-     [](Config& config, const std::string& value) -> Result<> { return config.listen = value, Result<>{}; }},
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(const net::HostPort ignored, net::parse_host_port(value));
+       config.listen = value;
+       return {};
+     }},
     {"server", "data",
-     [](Config& config, const std::string& value) -> Result<> { return config.data = value, Result<>{}; }},
+     [](Config& config, const std::string& value) -> Result<> { return not_empty(config.data, value, "a directory"); }},
     {"server", "token_file",
-     [](Config& config, const std::string& value) -> Result<> { return config.token_file = value, Result<>{}; }},
+     [](Config& config, const std::string& value) -> Result<> {
+       return not_empty(config.token_file, value, "a file with a token");
+     }},
     {"server", "allow_hosts",
      [](Config& config, const std::string& value) -> Result<> {
-       return config.allow_hosts = split(value), Result<>{};
+       std::vector<std::string> names = split(value);
+       for (const std::string& name : names) BELFRY_CHECK(check_host(name));
+       config.allow_hosts = std::move(names);
+       return {};
      }},
     {"server", "on_stop",
      [](Config& config, const std::string& value) -> Result<> {
@@ -202,7 +244,10 @@ Result<> read_environment(Config& config, const char* const* environment) {
     for (const Setting& setting : kSettings) {
       if (environment_name(setting) != name) continue;
       known = true;
-      const auto done = setting.set(config, std::string(entry.substr(name.size() + 1)));
+      const std::string value(entry.substr(name.size() + 1));
+      if (value.empty())
+        return fail(Errc::invalid_argument, fmt::format("{} is set and empty; give it a value or unset it", name));
+      const auto done = setting.set(config, value);
       if (!done) return fail(done.error().code, fmt::format("{}: {}", name, done.error().detail));
     }
     if (!known)
@@ -211,12 +256,36 @@ Result<> read_environment(Config& config, const char* const* environment) {
   return {};
 }
 
+Result<Config> read_settings(const std::string& config_file) {
+  Config config;
+  if (!config_file.empty()) {
+    BELFRY_CHECK(read_config_file(config, config_file));
+  } else if (std::filesystem::exists(kConfigFile)) {
+    BELFRY_CHECK(read_config_file(config, kConfigFile));
+  }
+  BELFRY_CHECK(read_environment(config, environ));
+  return config;
+}
+
 Result<std::string> default_data_directory(const Lookup& lookup) {
   const char* const base = lookup("XDG_DATA_HOME");
   if (base && base[0] == '/') return fmt::format("{}/belfry", base);
   const char* const home = lookup("HOME");
   if (home && home[0] == '/') return fmt::format("{}/.local/share/belfry", home);
   return fail(Errc::invalid_argument, "neither HOME nor XDG_DATA_HOME is set; --data names the directory for the data");
+}
+
+Result<std::string> data_directory(const Config& config) {
+  if (!config.data.empty()) return config.data;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets it
+  return default_data_directory([](const char* name) { return std::getenv(name); });
+}
+
+Exposure exposure_of(const std::string& path) {
+  struct stat about{};
+  if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return Exposure::none;
+  if (about.st_mode & S_IWOTH) return Exposure::anybody_writes;
+  return about.st_mode & (S_IRWXG | S_IRWXO) ? Exposure::others_read : Exposure::none;
 }
 
 Result<std::string> read_token_file(const std::string& path) {

@@ -33,7 +33,8 @@ struct Config {
   LogForm log_form = LogForm::automatic;
 };
 
-// Sets `section.key` from text, however it came.
+// Sets `section.key` from text, however it came. An empty text is refused: it is a variable that nobody filled, and
+// taking it for "not given" would, for one, start a server without its token.
 Result<> set(Config& config, std::string_view section, std::string_view key, const std::string& value);
 
 // Reads a file's text; `path` is for messages.
@@ -42,11 +43,21 @@ Result<> read_config_file(Config& config, const std::string& path);
 // `environment` as the C library has it: NAME=value, ended by a null pointer.
 Result<> read_environment(Config& config, const char* const* environment);
 
+// The file (belfry.toml here if none is named and there is one), then the environment of this process.
+Result<Config> read_settings(const std::string& config_file);
+
 using Lookup = std::function<const char*(const char* name)>;
 // ${XDG_DATA_HOME:-~/.local/share}/belfry
 Result<std::string> default_data_directory(const Lookup& lookup);
+// What the settings say, or else the default of this process.
+Result<std::string> data_directory(const Config& config);
 
 // The token in a file: its first line, without blanks around it.
 Result<std::string> read_token_file(const std::string& path);
+
+// Who besides its owner can get at a file: a token that others can read is no secret, one that anybody can write is none at
+// all.
+enum class Exposure { none, others_read, anybody_writes };
+Exposure exposure_of(const std::string& path);
 
 }  // namespace belfry::app

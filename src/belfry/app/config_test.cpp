@@ -56,6 +56,12 @@ TEST(Config, RefusesWhatItDoesNotKnowAndSaysWhere) {
       {"[server]\nstop_deadline_ms = \"soon\"", "a number from 0"},
       {"[server]\nlisten = 1.5", "neither a text nor a whole number"},
       {"[server]\nallow_hosts = [1]", "neither a text"},
+      {"[server]\nlisten = \"x\"", "a port is missing"},
+      {"[server]\ndata = \"\"", "\"\" is not a directory"},
+      {"[server]\ntoken_file = \"\"", "\"\" is not a file"},
+      {"[server]\nallow_hosts = [\"http://a.example\"]", "without a scheme"},
+      {"[server]\nallow_hosts = [\"a.example/b\"]", "without a scheme"},
+      {"[server]\nallow_hosts = [\"a.example:b\"]", "without a scheme"},
       {"[retention]\ndays = 0", "a number from 1"},
       {"[log]\nlevel = \"loud\"", "debug, info"},
       {"[server\n", "f.toml:1"},
@@ -84,7 +90,8 @@ TEST(Config, TheEnvironmentCountsMoreThanTheFile) {
 
 // G19
 TEST(Config, AnUnknownVariableOfOursIsRefused) {
-  for (const char* entry : {"BELFRY_SERVER_LISTN=x", "BELFRY_LIMITS_=1", "BELFRY_RETENTION_DAYS=many"}) {
+  for (const char* entry : {"BELFRY_SERVER_LISTN=x", "BELFRY_LIMITS_=1", "BELFRY_RETENTION_DAYS=many",
+                            "BELFRY_SERVER_TOKEN_FILE=", "BELFRY_SERVER_ALLOW_HOSTS="}) {
     Config config;
     const char* environment[] = {entry, nullptr};
     EXPECT_FALSE(read_environment(config, environment)) << entry;

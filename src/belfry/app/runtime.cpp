@@ -89,7 +89,9 @@ struct Runtime::Parts {
   void signalled(int number);
   [[noreturn]] void exit_now();
   Task<void> stop();
-  Task<void> deliver_delayed();
+  Task<bool> deliver_delayed();
+  void log_waiting(BootTime patience) const;
+  void log_stopped(bool forced) const;
 };
 
 Result<> Runtime::Parts::open_store() {
@@ -172,7 +174,8 @@ void Runtime::Parts::exit_now() {
   ::_exit(kExitForced);
 }
 
-Task<void> Runtime::Parts::deliver_delayed() {
+// True if everything that was delayed is pending now.
+Task<bool> Runtime::Parts::deliver_delayed() {
   const auto forced = co_await bus->mark_all_delayed_as_forced();
   if (forced) {
     log::info("server.forced_delivery", "关闭时强制投递延迟消息", {{"count", *forced}});
@@ -181,32 +184,55 @@ Task<void> Runtime::Parts::deliver_delayed() {
                "delayed messages stay scheduled: they could not be marked as delivered",
                {{"what", forced.error().detail}});
   }
+  co_return forced.has_value();
+}
+
+// Said at once: whoever pressed Ctrl-C wonders what it waits for.
+void Runtime::Parts::log_waiting(BootTime patience) const {
+  const std::int64_t held = bus->in_flight();
+  if (held == 0) return;
+  const Now now = clock.now();
+  const WallTime until = round_up(now.wall + (patience - now.boot));
+  log::info("server.waiting",
+            fmt::format("waiting for {} message{} in receivers' hands, at most until {}", held, held == 1 ? "" : "s",
+                        to_iso(until)),
+            {{"inFlight", held}, {"until", until}});
+}
+
+void Runtime::Parts::log_stopped(bool forced) const {
+  bus::Totals totals = bus->totals();
+  if (forced) {
+    // One row on the disk has made them pending; the counters of this life never see it.
+    totals.live.pending += totals.live.delayed;
+    totals.live.delayed = 0;
+  }
+  log::info("server.stopped", "the server has stopped",
+            {{"accepted", totals.accepted},
+             {"delayed", totals.live.delayed},
+             {"pending", totals.live.pending},
+             {"inFlight", totals.live.in_flight},
+             {"acked", totals.acked},
+             {"cancelled", totals.cancelled},
+             {"expired", totals.expired},
+             {"dead", totals.dead}});
 }
 
 Task<void> Runtime::Parts::stop() {
   const Nanos grace = std::min<Nanos>(kCloseGrace, options.config.stop_deadline / 4);
   const BootTime patience = clock.now().boot + options.config.stop_deadline - grace;
   bus->refuse_sends();
+  log_waiting(patience);
   co_await server->begin_stop(patience);
-  if (options.config.on_stop == OnStop::deliver) co_await deliver_delayed();
+  bool forced = false;
+  if (options.config.on_stop == OnStop::deliver) forced = co_await deliver_delayed();
   co_await bus->wait_until_idle(patience);
-  const std::int64_t in_flight = bus->in_flight();
   co_await server->close(std::min(clock.now().boot + kCloseGrace, patience + grace / 2));
   timekeeper.stop();
   co_await bus->stop();
   // The last write there is: when it is done, nothing of the bus is left in the store's queue.
   const auto noted = co_await bus->note_clean_stop();
   if (!noted) log::error("server.unclean_stop", "the clean stop could not be noted", {{"what", noted.error().detail}});
-  const bus::Totals totals = bus->totals();
-  log::info("server.stopped", "the server has stopped",
-            {{"accepted", totals.accepted},
-             {"delayed", totals.live.delayed},
-             {"pending", totals.live.pending},
-             {"inFlight", in_flight},
-             {"acked", totals.acked},
-             {"cancelled", totals.cancelled},
-             {"expired", totals.expired},
-             {"dead", totals.dead}});
+  log_stopped(forced);
   boost::system::error_code ignored;
   signals.cancel(ignored);
   clock.stop();

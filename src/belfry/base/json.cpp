@@ -62,7 +62,7 @@ std::size_t run_without_quote(std::string_view text) {
 // Checks a text from the front. `problem_` keeps the first thing that was wrong.
 class Checker {
  public:
-  explicit Checker(std::string_view text) : text_(text) {}
+  Checker(std::string_view text, int depth_max) : text_(text), depth_max_(depth_max) {}
 
   Result<Value> document() {
     skip_space();
@@ -190,7 +190,7 @@ class Checker {
   }
 
   bool enter(int depth) {
-    if (depth > kJsonDepthMax) return wrong(fmt::format("nesting deeper than {}", kJsonDepthMax));
+    if (depth > depth_max_) return wrong(fmt::format("{} {}", kTooDeep, depth_max_));
     ++at_;
     skip_space();
     return true;
@@ -231,6 +231,7 @@ class Checker {
   }
 
   std::string_view text_;
+  int depth_max_;
   std::size_t at_ = 0;
   std::string problem_;
 };
@@ -329,7 +330,7 @@ void each_member(Value object, Visit visit) {
 
 }  // namespace
 
-Result<Value> parse(std::string_view text) { return Checker(text).document(); }
+Result<Value> parse(std::string_view text, int depth_max) { return Checker(text, depth_max).document(); }
 
 Result<std::vector<Member>> members(Value object) {
   std::vector<Member> found;

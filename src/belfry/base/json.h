@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "belfry/base/limits.h"
 #include "belfry/base/result.h"
 
 namespace belfry::json {
@@ -29,8 +30,10 @@ struct Member {
   Value value;
 };
 
-// Refuses what is not exactly one JSON value in UTF-8, or is nested deeper than kJsonDepthMax. Says where.
-Result<Value> parse(std::string_view text);
+// Refuses what is not exactly one JSON value in UTF-8, or is nested deeper than `depth_max`. Says where.
+Result<Value> parse(std::string_view text, int depth_max = kJsonDepthMax);
+// How the refusal of a text begins that is nested too deeply.
+inline constexpr std::string_view kTooDeep = "nesting deeper than";
 
 // The members of a checked object in order; a key that stands twice is refused, since readers disagree on what it means.
 Result<std::vector<Member>> members(Value object);

@@ -276,5 +276,16 @@ TEST(Json, WritesNestedObjectsAndArrays) {
   EXPECT_EQ(w.str(), R"({"list":[1,"two",{}],"flag":false,"no":null})");
 }
 
+TEST(Json, TheDepthThatIsReadCanBeChosen) {
+  const std::string deep = std::string(67, '[') + std::string(67, ']');
+
+  EXPECT_TRUE(parse(deep, 67));
+  const auto refused = parse(deep, 66);
+
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().detail.starts_with(kTooDeep)) << refused.error().detail;
+  EXPECT_FALSE(parse(deep));
+}
+
 }  // namespace
 }  // namespace belfry::json

@@ -65,6 +65,21 @@ void append_printable(std::string& out, std::string_view words) {
   for (const char c : words) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
 }
 
+// In quotes where it would run into the next field; times and most words read better without.
+void append_terminal_value(std::string& out, const Field& field) {
+  if (const auto* words = std::get_if<std::string_view>(&field.value)) {
+    if (words->empty() || words->find_first_of(" \t\n\"=") != std::string_view::npos) {
+      json::append_quoted(out, *words);
+    } else {
+      append_printable(out, *words);
+    }
+  } else if (const auto* time = std::get_if<WallTime>(&field.value)) {
+    out += to_iso(*time);
+  } else {
+    append_json_value(out, field);
+  }
+}
+
 void append_terminal(std::string& out, WallTime now, Level level, std::string_view event, std::string_view text,
                      Fields fields) {
   fmt::format_to(std::back_inserter(out), "\x1b[2m{}\x1b[0m {}{:<5}\x1b[0m ", to_iso(now).substr(11, 12), colour(level),
@@ -73,11 +88,7 @@ void append_terminal(std::string& out, WallTime now, Level level, std::string_vi
   out += "\x1b[2m";
   for (const Field& field : fields) {
     fmt::format_to(std::back_inserter(out), " {}=", field.name);
-    if (const auto* words = std::get_if<std::string_view>(&field.value)) {
-      append_printable(out, *words);
-    } else {
-      append_json_value(out, field);
-    }
+    append_terminal_value(out, field);
   }
   out += "\x1b[0m\n";
 }

@@ -50,6 +50,7 @@ Task<Response> AgentRoutes::get(Request request) {
 }
 
 Task<Response> AgentRoutes::remove(Request request) {
+  if (const auto empty = wire::read_nothing(request.body); !empty) co_return error_response(empty.error());
   const std::string id = request.parameter;
   const auto removed = co_await bus_.remove_recipient(id);
   if (!removed) co_return error_response(removed.error());

@@ -49,6 +49,9 @@ bool Guard::knows(std::string_view host) const {
 Result<> Guard::check(const Request& request) const {
   if (request.hosts != 1)
     return fail(Errc::forbidden_host, fmt::format("one Host header is needed, {} came", request.hosts));
+  if (request.host.empty())
+    return fail(Errc::forbidden_host,
+                fmt::format("the Host header is empty; it names this server: {}", hosts_.front()));
   if (!knows(request.host))
     return fail(Errc::forbidden_host,
                 fmt::format("this server is not \"{}\"; start it with --allow-host {} if it should be",

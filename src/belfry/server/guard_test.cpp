@@ -48,6 +48,9 @@ TEST(Guard, WantsExactlyOneHost) {
   EXPECT_EQ(guard.check(request).error().code, Errc::forbidden_host);
   request.hosts = 0;
   EXPECT_EQ(guard.check(request).error().code, Errc::forbidden_host);
+  request = request_to("");
+  EXPECT_EQ(guard.check(request).error().code, Errc::forbidden_host);
+  EXPECT_NE(guard.check(request).error().detail.find("Host header is empty"), std::string::npos);
 }
 
 // G19

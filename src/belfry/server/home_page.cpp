@@ -31,6 +31,8 @@ struct Words {
   std::string_view send;
   std::string_view send_later;
   std::string_view receive;
+  std::string_view ack;
+  std::string_view lease;
   std::string_view hello;
   std::string_view tea;
   std::string_view more;
@@ -60,6 +62,8 @@ constexpr Words kEnglish{
     .send = "Send it a message",
     .send_later = "Send one that arrives in five seconds",
     .receive = "Wait for messages",
+    .ack = "Say that one was handled, with its lease; else it comes again",
+    .lease = "THE LEASE",
     .hello = "hello",
     .tea = "tea",
     .more = "Figures for Prometheus: <a href=\"/metrics\">/metrics</a> · Health: <a href=\"/healthz\">/healthz</a>",
@@ -89,6 +93,8 @@ constexpr Words kChinese{
     .send = "给它发一条消息",
     .send_later = "发一条五秒后送达的消息",
     .receive = "等待消息",
+    .ack = "处理完后，用消息的租约（lease）确认，否则它会再次送达",
+    .lease = "租约",
     .hello = "你好",
     .tea = "该喝茶了",
     .more = "Prometheus 指标：<a href=\"/metrics\">/metrics</a> · 健康检查：<a href=\"/healthz\">/healthz</a>",
@@ -147,19 +153,20 @@ std::string recipients_html(const HomePage& page, const Words& words) {
   return html;
 }
 
-std::string command(std::string_view title, std::string_view address, std::string_view path, std::string_view body) {
-  return fmt::format(
-      "<h3>{}</h3>\n<pre tabindex=\"0\"><code>curl -s http://{}{} \\\n  -H 'Content-Type: application/json' \\\n  -d '{}'</code></pre>\n",
-      title, escaped(address), path, escaped(body));
-}
-
-std::string commands_html(std::string_view address, const Words& words) {
-  return command(words.add, address, "/v1/agents", R"({"id":"worker"})") +
-         command(words.send, address, "/v1/messages",
+std::string commands_html(const HomePage& page, const Words& words) {
+  const auto command = [&page](std::string_view title, std::string_view path, std::string_view body) {
+    std::string line = fmt::format("curl -s http://{}{} \\\n", page.address, path);
+    if (page.needs_token) line += "  -H \"Authorization: Bearer $TOKEN\" \\\n";
+    line += fmt::format("  -H 'Content-Type: application/json' \\\n  -d '{}'", body);
+    return fmt::format("<h3>{}</h3>\n<pre tabindex=\"0\"><code>{}</code></pre>\n", title, escaped(line));
+  };
+  return command(words.add, "/v1/agents", R"({"id":"worker"})") +
+         command(words.send, "/v1/messages",
                  fmt::format(R"({{"to":"worker","payload":{{"text":"{}"}}}})", words.hello)) +
-         command(words.send_later, address, "/v1/messages",
+         command(words.send_later, "/v1/messages",
                  fmt::format(R"({{"to":"worker","payload":{{"text":"{}"}},"delayMs":5000}})", words.tea)) +
-         command(words.receive, address, "/v1/mailboxes/worker:receive", R"({"max":10,"waitMs":30000})");
+         command(words.receive, "/v1/mailboxes/worker:receive", R"({"max":10,"waitMs":30000})") +
+         command(words.ack, "/v1/mailboxes/worker:ack", fmt::format(R"({{"leases":["{}"]}})", words.lease));
 }
 
 }  // namespace
@@ -233,18 +240,18 @@ std::string home_page(const HomePage& page, Language language) {
                      fmt::arg("messages", words.messages), fmt::arg("totals", totals_html(page.totals, words)),
                      fmt::arg("recipients_title", words.recipients),
                      fmt::arg("recipients", recipients_html(page, words)), fmt::arg("how_to_send", words.how_to_send),
-                     fmt::arg("commands", commands_html(page.address, words)), fmt::arg("more", words.more));
+                     fmt::arg("commands", commands_html(page, words)), fmt::arg("more", words.more));
 }
 
 std::string_view home_style() {
   return R"(:root {
   --ground: #f7f5f0; --card: #ffffff; --ink: #23201b; --quiet: #6c665c; --line: #e2ddd2; --accent: #8a5a12;
-  --good: #2c6e49; --warn: #a4510b; --code: #f1ede4;
+  --good: #2c6e49; --warn: #a4510b; --code: #f1ede4; --shade: rgb(0 0 0 / 22%);
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --ground: #17161a; --card: #201f24; --ink: #ece8e1; --quiet: #a39d92; --line: #35333a; --accent: #e0b060;
-    --good: #7fc79b; --warn: #f0a868; --code: #19181c;
+    --good: #7fc79b; --warn: #f0a868; --code: #19181c; --shade: rgb(255 255 255 / 24%);
   }
 }
 * { box-sizing: border-box; }
@@ -280,11 +287,18 @@ th, td { padding: 0.4rem 0.6rem; border-bottom: 1px solid var(--line); text-alig
 th:first-child { padding-left: 0; text-align: left; }
 th:last-child, td:last-child { padding-right: 0; }
 thead th { font-size: 0.85rem; font-weight: 500; color: var(--quiet); }
-tbody th { font-weight: 500; }
+tbody th { font-weight: 500; min-width: 7rem; white-space: normal; overflow-wrap: anywhere; }
 tbody tr:last-child > * { border-bottom: 0; }
 pre {
-  margin: 0; padding: 0.8rem 1rem; overflow-x: auto; background: var(--code); border: 1px solid var(--line);
-  border-radius: 0.5rem; font: 0.85rem/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
+  margin: 0; padding: 0.8rem 1rem; overflow-x: auto; border: 1px solid var(--line); border-radius: 0.5rem;
+  /* A shade at an edge behind which there is more: covers that scroll with the text lie over shades that do not. */
+  background:
+    linear-gradient(to right, var(--code) 40%, transparent) 0 0 / 2.5rem 100% no-repeat local,
+    linear-gradient(to left, var(--code) 40%, transparent) 100% 0 / 2.5rem 100% no-repeat local,
+    linear-gradient(to right, var(--shade), transparent) 0 0 / 0.8rem 100% no-repeat scroll,
+    linear-gradient(to left, var(--shade), transparent) 100% 0 / 0.8rem 100% no-repeat scroll,
+    var(--code);
+  font: 0.85rem/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
 }
 .quiet, footer { color: var(--quiet); font-size: 0.9rem; }
 .quiet { margin: 0.6rem 0 0; }

@@ -24,6 +24,7 @@ struct HomePage {
   std::size_t recipients_in_all = 0;
   std::string address;  // as the browser wrote it
   bool stopping = false;
+  bool needs_token = false;  // the examples then have the header for it
 };
 
 std::string home_page(const HomePage& page, Language language);

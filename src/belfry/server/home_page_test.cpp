@@ -24,6 +24,17 @@ TEST(HomePage, QuotesWhatCameFromOutside) {
   EXPECT_NE(html.find("&lt;script&gt;"), std::string::npos);
 }
 
+TEST(HomePage, ItsExamplesEndWithAnAckAndCarryATokenWhereOneIsNeeded) {
+  HomePage page;
+  const std::string open = home_page(page, Language::english);
+  page.needs_token = true;
+  const std::string closed = home_page(page, Language::chinese);
+
+  for (const std::string& html : {open, closed}) EXPECT_NE(html.find("worker:ack"), std::string::npos);
+  EXPECT_EQ(open.find("Authorization"), std::string::npos);
+  EXPECT_NE(closed.find("-H &quot;Authorization: Bearer $TOKEN&quot;"), std::string::npos);
+}
+
 TEST(HomePage, ShowsCountsAndHowManyMoreThereAre) {
   HomePage page;
   page.totals.live.pending = 1'234'567;

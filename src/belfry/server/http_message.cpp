@@ -166,6 +166,8 @@ Result<std::vector<std::pair<std::string, std::string>>> query_pairs(std::string
     const auto value = percent_decoded(equals == std::string_view::npos ? "" : piece.substr(equals + 1), true);
     if (!key || !value)
       return fail(Errc::invalid_argument, fmt::format("the query has a % without two hexadecimal digits: {}", piece));
+    if (std::any_of(pairs.begin(), pairs.end(), [&](const auto& pair) { return pair.first == *key; }))
+      return fail(Errc::invalid_argument, fmt::format("the parameter \"{}\" stands twice in the query", *key));
     pairs.emplace_back(*key, *value);
   }
   return pairs;

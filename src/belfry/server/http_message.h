@@ -76,7 +76,7 @@ std::string error_json(const Error& error);
 
 // Undoes %41 and the like; nothing if it is not well formed.
 std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_space);
-// The pairs of a query, decoded; refuses one that is not well formed.
+// The pairs of a query, decoded; refuses one that is not well formed or has a name twice.
 Result<std::vector<std::pair<std::string, std::string>>> query_pairs(std::string_view query);
 
 }  // namespace belfry::server

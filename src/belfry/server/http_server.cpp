@@ -19,6 +19,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
+// The longest time between two looks at the connections; they come when the second changes, which the Date header shows.
 constexpr Nanos kWatchdogTick = std::chrono::seconds{1};
 // When the process has no descriptor left, accepting again at once would only spin.
 constexpr Nanos kAcceptPause = std::chrono::milliseconds{100};
@@ -56,7 +57,7 @@ class HttpServer::Impl {
         messages_(bus, clock),
         mailboxes_(bus, tasks_),
         agents_(bus),
-        status_(bus, store, [this] { return static_cast<int>(connections_.size()); }) {
+        status_(bus, store, !options_.token.empty(), [this] { return static_cast<int>(connections_.size()); }) {
     messages_.add_to(router_);
     mailboxes_.add_to(router_);
     agents_.add_to(router_);
@@ -174,7 +175,8 @@ class HttpServer::Impl {
           connection->check_deadline();
         }
       }
-      const BootTime next = now.boot + kWatchdogTick;
+      const Nanos into_second = now.wall - std::chrono::floor<std::chrono::seconds>(now.wall);
+      const BootTime next = now.boot + kWatchdogTick - into_second;
       co_await clock_.sleep_until(shared_.closing && !over ? std::min(next, close_deadline_) : next, watchdog_wake_);
     }
   }

@@ -91,7 +91,7 @@ class LineReader {
     if (++lines_ > kBatchLinesMax) {
       chunk.last = true;
       chunk.problem =
-          Error{Errc::limit_exceeded,
+          Error{Errc::too_large,
                 fmt::format("a batch has at most {} lines; those before this one were taken", kBatchLinesMax)};
       return;
     }
@@ -253,19 +253,24 @@ Task<Response> MessageRoutes::move(Request request) {
   if (!id) co_return error_response(id.error());
   const auto wanted = wire::read_move(request.body);
   if (!wanted) co_return error_response(wanted.error());
+  std::vector<std::string> warnings;
   Result<bus::MessageInfo> info;
   if (wanted->deliver_at) {
+    if (*wanted->deliver_at <= round_down(clock_.now().wall))
+      warnings.push_back(
+          fmt::format("deliverAt {} is in the past; the message was delivered at once", to_iso(*wanted->deliver_at)));
     info = co_await bus_.reschedule(*id, *wanted->deliver_at);
   } else {
     info = co_await bus_.reschedule_after(*id, wanted->delay);
   }
   if (!info) co_return error_response(info.error());
-  co_return json_response(200, wire::info(*info));
+  co_return json_response(200, wire::info(*info, warnings));
 }
 
 Task<Response> MessageRoutes::cancel(Request request) {
   const auto id = bus::parse_message_id(request.parameter);
   if (!id) co_return error_response(id.error());
+  if (const auto empty = wire::read_nothing(request.body); !empty) co_return error_response(empty.error());
   const auto result = co_await bus_.cancel(*id, kByUser);
   co_return result_of(*id, result);
 }

@@ -74,8 +74,8 @@ class AgentRoutes {
 
 class StatusRoutes {
  public:
-  StatusRoutes(bus::MessageBus& bus, store::Store& store, std::function<int()> connections)
-      : bus_(bus), store_(store), connections_(std::move(connections)) {}
+  StatusRoutes(bus::MessageBus& bus, store::Store& store, bool needs_token, std::function<int()> connections)
+      : bus_(bus), store_(store), needs_token_(needs_token), connections_(std::move(connections)) {}
   void add_to(Router& router);
   void stopping() { stopping_ = true; }
 
@@ -86,6 +86,7 @@ class StatusRoutes {
 
   bus::MessageBus& bus_;
   store::Store& store_;
+  bool needs_token_;
   std::function<int()> connections_;
   bool stopping_ = false;
 };

@@ -55,6 +55,7 @@ Task<Response> StatusRoutes::home(Request request) {
     page.recipients.push_back({rows[i].name, bus_.counts(rows[i].name).value_or(bus::Counts{})});
   page.address = request.host;
   page.stopping = stopping_;
+  page.needs_token = needs_token_;
 
   Response response;
   response.content_type = "text/html; charset=utf-8";

@@ -34,13 +34,19 @@ class Fields {
     if (body.empty()) return fields;
     BELFRY_TRY(const json::Value value, json::parse(body));
     if (value.kind != json::Kind::object)
-      return fail(Errc::invalid_argument,
-                  fmt::format("the body is {}; {} is an object with: {}", json::name(value.kind), what, joined(known)));
+      return fail(
+          Errc::invalid_argument,
+          known.size() == 0
+              ? fmt::format("the body is {}; {} takes none, or an empty object", json::name(value.kind), what)
+              : fmt::format("the body is {}; {} is an object with: {}", json::name(value.kind), what, joined(known)));
     BELFRY_TRY(fields.members_, json::members(value));
     for (const json::Member& member : fields.members_) {
       if (std::find(known.begin(), known.end(), member.key) == known.end())
-        return fail(Errc::unknown_field,
-                    fmt::format("unknown field \"{}\"; {} knows: {}", member.key.substr(0, 100), what, joined(known)));
+        return fail(
+            Errc::unknown_field,
+            known.size() == 0
+                ? fmt::format("unknown field \"{}\"; {} takes no fields", member.key.substr(0, 100), what)
+                : fmt::format("unknown field \"{}\"; {} knows: {}", member.key.substr(0, 100), what, joined(known)));
     }
     return fields;
   }
@@ -105,7 +111,7 @@ class Fields {
     if (value->kind != json::Kind::array) return wrong_type(name, *value, "a list of strings");
     const auto elements = json::elements(*value);
     if (elements.size() > most)
-      return fail(Errc::limit_exceeded,
+      return fail(Errc::invalid_argument,
                   fmt::format("{} has {} entries; at most {} are taken", name, elements.size(), most));
     into.reserve(elements.size());
     for (const json::Value element : elements) {
@@ -219,6 +225,8 @@ Result<SendRequest> read_send(std::string_view body) {
   BELFRY_CHECK(fields.instant("deliverAt", message.deliver_at));
   BELFRY_CHECK(fields.instant("expiresAt", message.expires_at));
   BELFRY_CHECK(fields.text("key", message.key));
+  if (fields.find("key") && message.key.empty())
+    return fail(Errc::invalid_argument, "key is empty; give each send a name of its own, or leave it out");
   if (const auto delay = fields.find("delayMs")) {
     bus::DelayReading reading = bus::read_delay(*delay);
     message.delay = reading.delay;

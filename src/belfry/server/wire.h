@@ -29,7 +29,6 @@ bus::Outgoing message_for(const SendRequest& request, const std::string& recipie
 struct MoveRequest {
   std::optional<WallTime> deliver_at;
   Millis delay{0};  // counts if there is no deliver_at
-  std::vector<std::string> warnings;
 };
 Result<MoveRequest> read_move(std::string_view body);
 

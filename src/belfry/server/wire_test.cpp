@@ -106,7 +106,7 @@ TEST(Wire, AKeyCountsForEachRecipientOfAListAlone) {
 TEST(Wire, RefusesTooManyRecipients) {
   std::string body = R"({"payload":1,"to":["a")";
   for (int i = 0; i < kRecipientsPerSendMax; ++i) body += ",\"a\"";
-  expect_refusals(read_send, {{body + "]}", Errc::limit_exceeded, "at most 1000"}});
+  expect_refusals(read_send, {{body + "]}", Errc::invalid_argument, "at most 1000"}});
 }
 
 // D16
@@ -208,6 +208,26 @@ TEST(HttpMessage, ErrorsAreJsonWhateverTheyQuote) {
   EXPECT_NE(busy.body.find("\"retryAfterMs\":200"), std::string::npos);
   ASSERT_EQ(busy.headers.size(), 1u);
   EXPECT_EQ(busy.headers[0].value, "1");
+}
+
+TEST(Wire, ARouteWithoutFieldsSaysSo) {
+  EXPECT_TRUE(read_nothing(""));
+  EXPECT_TRUE(read_nothing("{}"));
+  expect_refusals(read_nothing, {{R"({"a":1})", Errc::unknown_field, "takes no fields"},
+                                 {"[1]", Errc::invalid_argument, "takes none, or an empty object"}});
+}
+
+// D17
+TEST(Wire, AnEmptyKeyIsNotTakenForNone) {
+  expect_refusals(read_send, {{R"({"to":"worker","payload":1,"key":""})", Errc::invalid_argument, "key is empty"}});
+}
+
+TEST(Wire, AParameterThatStandsTwiceIsRefused) {
+  const auto query = read_list_query("to=a&limit=5&to=b");
+
+  ASSERT_FALSE(query);
+  EXPECT_EQ(query.error().code, Errc::invalid_argument);
+  EXPECT_NE(query.error().detail.find("\"to\" stands twice"), std::string::npos) << query.error().detail;
 }
 
 }  // namespace

@@ -58,7 +58,10 @@ CLI::App* add_one(CLI::App& parent, const std::string& name, const std::string& 
   auto flags = std::make_shared<Flags>();
   if (with_id) command->add_option("id", flags->id, "1 to 64 of a-z 0-9 _ . -")->required();
   flags->client.add_options(*command);
-  command->callback([flags, run] { run(*flags); });
+  on_run(command, [flags, run, with_id] {
+    if (with_id) check_name_argument("the id", flags->id);
+    run(*flags);
+  });
   return command;
 }
 
@@ -66,7 +69,11 @@ CLI::App* add_one(CLI::App& parent, const std::string& name, const std::string& 
 
 void add_agents(CLI::App& app) {
   CLI::App* const command = add_command(app, "agents", "Who can receive");
-  command->require_subcommand(1);
+  // Alone it lists, like `messages`.
+  command->require_subcommand(0, 1);
+  auto flags = std::make_shared<Flags>();
+  flags->client.add_options(*command);
+  on_run(command, [flags] { list(*flags); });
   add_one(*command, "add", "Let somebody receive", true, add);
   add_one(*command, "list", "Everybody, with counts", false, list);
   add_one(*command, "remove", "Take the name away; what waits for it goes to the dead letters", true, remove);

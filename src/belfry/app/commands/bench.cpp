@@ -20,8 +20,8 @@ void check_space(const bench::Options& options) {
   const std::uintmax_t needed = options.full ? kBytesNeededFull : kBytesNeeded;
   const std::uintmax_t available = std::filesystem::space(options.folder).available;
   if (available < needed)
-    refuse(fmt::format("{} has {} MB free and the benchmark needs {}; --data names another folder",
-                       options.folder.string(), available >> 20, needed >> 20));
+    refuse(Errc::disk_full, fmt::format("{} has {} MB free and the benchmark needs {}; --data names another folder",
+                                        options.folder.string(), available >> 20, needed >> 20));
 }
 
 }  // namespace
@@ -40,16 +40,16 @@ void add_bench(CLI::App& app) {
   bus->add_option("--data", flags->data,
                   "Where to write; a folder of its own is made in it (default: the current one)");
   bus->add_option("--part", flags->options.parts, "Only these parts")->check(CLI::IsMember(bench::part_names()));
-  bus->callback([flags] {
+  on_run(bus, [flags] {
     const std::filesystem::path base =
         flags->data.empty() ? std::filesystem::current_path() : std::filesystem::path(flags->data);
-    if (!std::filesystem::is_directory(base)) refuse(fmt::format("{} is not a folder", base.string()));
+    if (!std::filesystem::is_directory(base)) refuse_usage(fmt::format("--data: {} is not a folder", base.string()));
     flags->options.folder = base / fmt::format("belfry-bench-{}", getpid());
     std::filesystem::create_directory(flags->options.folder);
     check_space(flags->options);
     const bool ok = bench::run_bus_bench(flags->options);
     std::filesystem::remove_all(flags->options.folder);
-    if (!ok) refuse("a part of the benchmark failed");
+    if (!ok) refuse(Errc::unavailable, "a part of the benchmark failed");
   });
 }
 

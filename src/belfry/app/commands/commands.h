@@ -1,11 +1,15 @@
 // The commands, one file each. Each function registers its own; what it does runs when CLI11 has parsed the line.
 #pragma once
 
+#include <functional>
 #include <string>
+
+#include "belfry/base/result.h"
 
 namespace CLI {
 class App;
-}
+class Validator;
+}  // namespace CLI
 
 namespace belfry::app {
 
@@ -24,7 +28,29 @@ void add_bench(CLI::App& app);
 // A subcommand with the flags that all have.
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& description);
 
-// Prints `error: MESSAGE` to stderr and leaves the command.
-[[noreturn]] void refuse(const std::string& message, int code = kExitRefused);
+// What the command does. It runs only if no subcommand was named, and refuses flags that stand in front of its own name:
+// `messages --server X cancel ID` would act on another server than it says.
+void on_run(CLI::App* command, std::function<void()> work);
+
+// How a command ends that cannot do what it was asked. main prints it.
+struct Refusal {
+  Error error;
+  int exit_code;
+};
+[[noreturn]] void refuse(Errc code, std::string message, int exit_code = kExitRefused);
+// For what is wrong about the command line itself.
+[[noreturn]] void refuse_usage(std::string message, Errc code = Errc::invalid_argument);
+
+// `error: …` in one line on stderr; with --json {"error","message"} on stdout, where answers go. Returns the exit code.
+int print_refusal(const Refusal& refusal, bool json);
+
+// A check for options: a whole number in a range.
+CLI::Validator number_from(int least, int most);
+// Options with an empty value are refused: an empty variable in a script must not mean "not given".
+void refuse_empty_values(CLI::App& app);
+
+// Checks a name or the id of a message before it becomes a part of a route; `what` is the argument's name.
+void check_name_argument(const std::string& what, const std::string& name);
+void check_message_argument(const std::string& id);
 
 }  // namespace belfry::app

@@ -1,7 +1,9 @@
 // Checks data that no server uses: the file's own integrity, and that nothing vanished (G14).
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +21,7 @@ namespace {
 
 struct Flags {
   std::string data;
+  std::string config_file;
   bool json = false;
 };
 
@@ -32,15 +35,44 @@ std::int64_t live(const bus::RecipientRow& row) {
   return row.accepted - row.acked - row.cancelled - row.expired - row.dead;
 }
 
-Findings examine(const std::string& data) {
-  auto connection = store::sqlite::open({.path = database_path(data), .read_only_check = true});
-  bus::MessageTables::migrate(*connection);
+// A database as Belfry makes them, told by its first bytes: SQLite is not even asked about another program's file, for
+// opening that could roll back what its owner has left unfinished.
+bool looks_like_ours(const std::string& path) {
+  static constexpr std::string_view kMagic{"SQLite format 3\0", 16};
+  static constexpr std::size_t kWriteVersion = 18;
+  static constexpr char kLogged = 2;  // a write-ahead log
+  std::ifstream file(path, std::ios::binary);
+  std::string head(kWriteVersion + 2, '\0');
+  if (!file.read(head.data(), static_cast<std::streamsize>(head.size()))) return false;
+  return head.starts_with(kMagic) && head[kWriteVersion] == kLogged;
+}
+
+bool has_our_tables(store::Connection& connection) {
+  auto rows = connection.query(
+      "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('schema_version', 'bus', 'recipient', "
+      "'message', 'due', 'backlog', 'ended', 'dead')");
+  return rows.next() && rows.integer(0) == 8;
+}
+
+// The bus counts in sequences; people and the other commands know messages by their ids.
+std::string with_message_id(std::string problem) {
+  static constexpr std::string_view kSequence = "for example sequence ";
+  const std::size_t at = problem.find(kSequence);
+  if (at == std::string::npos) return problem;
+  const char* const end = problem.data() + problem.size();
+  std::int64_t sequence = 0;
+  const auto read = std::from_chars(problem.data() + at + kSequence.size(), end, sequence);
+  if (read.ec != std::errc{} || read.ptr != end) return problem;
+  return fmt::format("{}for example message {}", problem.substr(0, at), bus::to_text({sequence}));
+}
+
+Findings examine(store::Connection& connection) {
   Findings findings;
-  if (const std::string damage = connection->integrity_problem(); !damage.empty())
+  if (const std::string damage = connection.integrity_problem(); !damage.empty())
     findings.problems.push_back("the file is damaged: " + damage);
-  for (std::string& problem : bus::MessageTables::conservation_problems(*connection))
-    findings.problems.push_back(std::move(problem));
-  bus::BusState state = bus::MessageTables::load(*connection);
+  for (std::string& problem : bus::MessageTables::conservation_problems(connection))
+    findings.problems.push_back(with_message_id(std::move(problem)));
+  bus::BusState state = bus::MessageTables::load(connection);
   findings.clean_stop = state.clean_stop;
   findings.recipients = std::move(state.recipients);
   std::sort(findings.recipients.begin(), findings.recipients.end(),
@@ -48,9 +80,39 @@ Findings examine(const std::string& data) {
   return findings;
 }
 
-void print_for_programs(const Findings& findings) {
+// What the store says is made for the log: it quotes statements.
+std::string_view in_plain_words(store::FaultKind kind) {
+  switch (kind) {
+    case store::FaultKind::corrupt: return "the file is damaged";
+    case store::FaultKind::io: return "the disk or the file's permissions do not allow it";
+    default: return "its tables are not those of this version of Belfry";
+  }
+}
+
+[[noreturn]] void refuse_no_data(const std::string& data) {
+  refuse(Errc::not_found, fmt::format("there is no Belfry data in {}", data));
+}
+
+Findings examine_directory(const std::string& data) {
+  const std::string path = database_path(data);
+  if (!looks_like_ours(path)) refuse_no_data(data);
+  try {
+    const auto connection = store::sqlite::open({.path = path, .read_only_check = true});
+    if (!has_our_tables(*connection)) refuse_no_data(data);
+    return examine(*connection);
+  } catch (const store::Fault& fault) {
+    if (fault.kind() == store::FaultKind::in_use)
+      refuse(Errc::data_in_use, fmt::format("a server is using the data in {}; stop it first", data));
+    refuse(Errc::storage_failed, fmt::format("cannot read the data in {}: {}", data, in_plain_words(fault.kind())));
+  }
+}
+
+void print_for_programs(const Findings& findings, const std::string& data) {
   json::Writer writer;
-  writer.object().field("clean", findings.problems.empty()).field("lastStopWasClean", findings.clean_stop);
+  writer.object()
+      .field("data", data)
+      .field("clean", findings.problems.empty())
+      .field("lastStopWasClean", findings.clean_stop);
   writer.key("problems").array();
   for (const std::string& problem : findings.problems) writer.value(problem);
   writer.end().key("recipients").array();
@@ -62,7 +124,8 @@ void print_for_programs(const Findings& findings) {
   std::printf("%s\n", writer.end().end().str().c_str());
 }
 
-void print_for_people(const Findings& findings) {
+void print_for_people(const Findings& findings, const std::string& data) {
+  std::printf("the data in %s\n", data.c_str());
   std::printf("%-32s %10s %10s %10s %10s %10s %10s\n", "recipient", "accepted", "live", "acked", "cancelled", "expired",
               "dead");
   for (const bus::RecipientRow& row : findings.recipients)
@@ -75,28 +138,22 @@ void print_for_people(const Findings& findings) {
   if (findings.problems.empty()) std::printf("clean\n");
 }
 
+std::string chosen_directory(const Flags& flags) {
+  if (!flags.data.empty()) return flags.data;
+  const auto config = read_settings(flags.config_file);
+  if (!config) refuse_usage(config.error().detail, config.error().code);
+  const auto data = data_directory(*config);
+  if (!data) refuse(data.error().code, data.error().detail);
+  return *data;
+}
+
 void doctor(const Flags& flags) {
-  std::string data = flags.data;
-  if (data.empty()) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread is running
-    const auto found = default_data_directory([](const char* name) { return std::getenv(name); });
-    if (!found) refuse(found.error().detail);
-    data = *found;
-  }
-  std::error_code ec;
-  if (!std::filesystem::exists(database_path(data), ec)) refuse(fmt::format("there is no Belfry data in {}", data));
-  Findings findings;
-  try {
-    findings = examine(data);
-  } catch (const store::Fault& fault) {
-    if (fault.kind() == store::FaultKind::in_use)
-      refuse(fmt::format("a server is using the data in {}; stop it first (data_in_use)", data));
-    refuse(fmt::format("cannot read the data in {}: {}", data, fault.what()));
-  }
+  const std::string data = chosen_directory(flags);
+  const Findings findings = examine_directory(data);
   if (flags.json) {
-    print_for_programs(findings);
+    print_for_programs(findings, data);
   } else {
-    print_for_people(findings);
+    print_for_people(findings, data);
   }
   if (!findings.problems.empty()) throw CLI::RuntimeError(kExitRefused);
 }
@@ -108,10 +165,13 @@ void add_doctor(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   command->add_option("--data", flags->data, "Directory of the data [${XDG_DATA_HOME:-~/.local/share}/belfry]")
       ->type_name("DIR");
+  command->add_option("--config", flags->config_file, "Configuration file [belfry.toml here, if there is one]")
+      ->type_name("FILE");
   command->add_flag("--json", flags->json, "Print the findings as JSON");
   command->footer(
-      "Ends with 0 and \"clean\" if the file is whole and every message that was ever accepted is accounted for.");
-  command->callback([flags] { doctor(*flags); });
+      "Ends with 0 and \"clean\" if the file is whole and every message that was ever accepted is accounted for.\n"
+      "Changes nothing. Without --data it looks where `belfry serve` would keep its data.");
+  on_run(command, [flags] { doctor(*flags); });
 }
 
 }  // namespace belfry::app

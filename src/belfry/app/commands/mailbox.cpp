@@ -18,7 +18,8 @@ void add_mailbox(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   command->add_option("recipient", flags->recipient, "Whose messages")->required();
   flags->client.add_options(*command);
-  command->callback([flags] {
+  on_run(command, [flags] {
+    check_name_argument("recipient", flags->recipient);
     const std::string answer = flags->client.get("/v1/mailboxes/" + net::percent_encoded(flags->recipient));
     if (flags->client.json()) return print_json(answer);
     const Answer counts(answer);

@@ -6,6 +6,8 @@
 
 #include "belfry/app/client.h"
 #include "belfry/app/commands/commands.h"
+#include "belfry/base/limits.h"
+#include "belfry/bus/envelope.h"
 #include "belfry/clock/real_clock.h"
 #include "belfry/net/url.h"
 
@@ -28,6 +30,11 @@ struct IdFlags {
   std::string at;
 };
 
+std::string check_state(const std::string& text) {
+  if (bus::parse_message_state(text)) return "";
+  return fmt::format("\"{}\" is not delayed, pending, leased, acked, cancelled, expired or dead", text);
+}
+
 std::string path_of(const std::string& id) { return "/v1/messages/" + net::percent_encoded(id); }
 
 void print_line(const Answer& one, WallTime now) {
@@ -48,6 +55,8 @@ std::string page_of(ListFlags& flags, int limit, const std::string& after) {
 
 // A page examines a bounded number of messages and may bring fewer than it could: go on until there are enough.
 void list(ListFlags& flags) {
+  if (!flags.to.empty()) check_name_argument("--to", flags.to);
+  if (!flags.from.empty()) check_name_argument("--from", flags.from);
   if (flags.client.json()) return print_json(page_of(flags, flags.limit, flags.after));
   const WallTime now = round_down(read_real_clocks().wall);
   std::string after = flags.after;
@@ -75,6 +84,9 @@ void show(IdFlags& flags) {
        {std::pair("sent", "createdAt"), std::pair("due", "deliverAt"), std::pair("delivered", "deliveredAt"),
         std::pair("expires", "expiresAt"), std::pair("ended", "endedAt")})
     if (info.has(name)) std::printf("  %s %s\n", label, readable_time(info.text(name), now).c_str());
+  if (info.flag("forced")) std::printf("  forced: a stop delivered it before its time\n");
+  if (info.number("attempts") > 0) std::printf("  attempts %lld\n", static_cast<long long>(info.number("attempts")));
+  if (info.has("reason")) std::printf("  reason %s\n", printable(info.text("reason")).c_str());
   if (info.has("taskId")) std::printf("  task %s\n", printable(info.text("taskId")).c_str());
   if (info.has("payload")) std::printf("  %s\n", info.raw("payload").c_str());
 }
@@ -85,7 +97,8 @@ void print_done(const IdFlags& flags, const std::string& answer, const char* wha
 }
 
 void move(IdFlags& flags) {
-  if (flags.delay.empty() == flags.at.empty()) refuse("one of --delay and --at is needed", kExitUsage);
+  if (flags.delay.empty() && flags.at.empty()) refuse_usage("--delay or --at is missing: the new time");
+  if (!flags.delay.empty() && !flags.at.empty()) refuse_usage("only one of --delay and --at may be given");
   check_instant_argument("--at", flags.at);
   json::Writer writer;
   writer.object();
@@ -99,6 +112,8 @@ void move(IdFlags& flags) {
   const Answer info(answer);
   std::printf("%s  delivery at %s\n", info.text("messageId").c_str(),
               readable_time(info.text("deliverAt"), round_down(read_real_clocks().wall)).c_str());
+  for (const std::string& warning : info.texts("warnings"))
+    std::fprintf(stderr, "warning: %s\n", printable(warning).c_str());
 }
 
 std::shared_ptr<ListFlags> add_list_options(CLI::App& command, const std::string& fixed_state) {
@@ -109,11 +124,15 @@ std::shared_ptr<ListFlags> add_list_options(CLI::App& command, const std::string
     command
         .add_option("--state", flags->state,
                     "delayed, pending, leased, acked, cancelled, expired or dead [all that are alive]")
+        ->check(CLI::Validator(check_state, ""))
         ->type_name("STATE");
   } else {
     flags->state = fixed_state;
   }
-  command.add_option("--limit", flags->limit, "At most this many")->capture_default_str()->type_name("N");
+  command.add_option("--limit", flags->limit, "At most this many")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(number_from(1, kListPageMax));
   command.add_option("--after", flags->after, "Go on where the page before ended")->type_name("CURSOR");
   flags->client.add_options(command);
   return flags;
@@ -123,12 +142,10 @@ std::shared_ptr<ListFlags> add_list_options(CLI::App& command, const std::string
 void add_list(CLI::App& command, const std::string& description, const std::string& fixed_state) {
   command.require_subcommand(0, 1);
   auto own = add_list_options(command, fixed_state);
-  command.callback([&command, own] {
-    if (command.get_subcommands().empty()) list(*own);
-  });
+  on_run(&command, [own] { list(*own); });
   CLI::App* const sub = add_command(command, "list", description);
   auto flags = add_list_options(*sub, fixed_state);
-  sub->callback([flags] { list(*flags); });
+  on_run(sub, [flags] { list(*flags); });
 }
 
 std::shared_ptr<IdFlags> add_with_id(CLI::App& parent, const std::string& name, const std::string& description,
@@ -137,11 +154,15 @@ std::shared_ptr<IdFlags> add_with_id(CLI::App& parent, const std::string& name, 
   auto flags = std::make_shared<IdFlags>();
   command->add_option("id", flags->id, "The message's id")->required();
   if (name == "move") {
-    command->add_option("--delay", flags->delay, "From now: 5m, 90s")->type_name("DURATION");
+    command->add_option("--delay", flags->delay, "From now: 90s, 5m, 1h30m, 1.5h, 2d; without a unit, seconds")
+        ->type_name("DURATION");
     command->add_option("--at", flags->at, "An instant: 2027-01-01T09:00:00Z")->type_name("ISO");
   }
   flags->client.add_options(*command);
-  command->callback([flags, run] { run(*flags); });
+  on_run(command, [flags, run] {
+    check_message_argument(flags->id);
+    run(*flags);
+  });
   return flags;
 }
 
@@ -149,7 +170,7 @@ std::shared_ptr<IdFlags> add_with_id(CLI::App& parent, const std::string& name, 
 
 void add_messages(CLI::App& app) {
   CLI::App* const command = add_command(app, "messages", "Look at messages and change them");
-  add_list(*command, "What waits, and what ended lately (with --state)", "");
+  add_list(*command, "What waits; with --state what ended lately", "");
   add_with_id(*command, "show", "One message with its payload", show);
   add_with_id(*command, "cancel", "It will not be delivered",
               [](IdFlags& flags) { print_done(flags, flags.client.remove(path_of(flags.id)), "was cancelled"); });

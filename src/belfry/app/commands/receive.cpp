@@ -24,10 +24,18 @@ struct Flags {
 
 std::string mailbox(const Flags& flags) { return "/v1/mailboxes/" + net::percent_encoded(flags.recipient); }
 
+Millis lease_argument(const std::string& text) {
+  const Millis lease = duration_argument("--lease", text);
+  if (lease < kLeaseMin || lease > kLeaseMax)
+    refuse_usage(
+        fmt::format("--lease: {} is not a time from {} to {}", text, readable(kLeaseMin), readable(kLeaseMax)));
+  return lease;
+}
+
 std::string request_body(const Flags& flags, Millis wait) {
   json::Writer writer;
   writer.object().field("max", flags.max).field("waitMs", wait.count());
-  if (!flags.lease.empty()) writer.field("leaseMs", duration_argument("--lease", flags.lease).count());
+  if (!flags.lease.empty()) writer.field("leaseMs", lease_argument(flags.lease).count());
   return writer.end().take();
 }
 
@@ -64,6 +72,7 @@ void print_message(const Answer& message, bool acked, WallTime now) {
 }
 
 void receive(Flags& flags) {
+  check_name_argument("recipient", flags.recipient);
   const Millis wait = flags.wait.empty() ? Millis{0} : duration_argument("--wait", flags.wait);
   const std::string answer = receive_within(flags, wait);
   const std::vector<Answer> messages = Answer(answer).list("messages");
@@ -74,10 +83,15 @@ void receive(Flags& flags) {
     for (const Answer& message : messages) print_message(message, flags.ack, now);
   }
   // Printed first, acked then: what the reader never saw must not be gone.
-  if (std::fflush(stdout) != 0) refuse("the messages could not be printed, so they were not acked");
+  if (std::fflush(stdout) != 0) refuse(Errc::unavailable, "the messages could not be printed, so they were not acked");
   if (flags.ack && !messages.empty()) ack(flags, messages);
-  if (messages.empty() && !flags.client.json())
-    std::fprintf(stderr, "no message for %s\n", printable(flags.recipient).c_str());
+  if (!messages.empty()) return;
+  if (Answer(answer).flag("stopping")) {
+    // With --json the answer has said so.
+    if (flags.client.json()) throw CLI::RuntimeError(kExitRefused);
+    refuse(Errc::stopping, "the server is stopping and hands out nothing; come back when it runs again");
+  }
+  if (!flags.client.json()) std::fprintf(stderr, "no message for %s\n", flags.recipient.c_str());
 }
 
 }  // namespace
@@ -86,14 +100,18 @@ void add_receive(CLI::App& app) {
   CLI::App* const command = add_command(app, "receive", "Receive messages of a recipient");
   auto flags = std::make_shared<Flags>();
   command->add_option("recipient", flags->recipient, "Whose messages")->required();
-  command->add_option("--wait", flags->wait, "Wait for the first one: 100s, 5m [not at all]")->type_name("DURATION");
-  command->add_option("--max", flags->max, "At most this many")->capture_default_str()->type_name("N");
+  command->add_option("--wait", flags->wait, "Wait for the first one: 100s, 5m; without a unit, seconds [not at all]")
+      ->type_name("DURATION");
+  command->add_option("--max", flags->max, "At most this many")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(number_from(1, kReceiveMax));
   command->add_option("--lease", flags->lease, "Time to handle them before they are delivered again [30s]")
       ->type_name("DURATION");
   command->add_flag("--ack", flags->ack, "Ack what was received: it is handled and will not come again");
   flags->client.add_options(*command);
   command->footer("Without --ack a message is leased: it comes back when its lease has run out.");
-  command->callback([flags] { receive(*flags); });
+  on_run(command, [flags] { receive(*flags); });
 }
 
 }  // namespace belfry::app

@@ -8,6 +8,7 @@
 
 #include "belfry/app/client.h"
 #include "belfry/app/commands/commands.h"
+#include "belfry/base/limits.h"
 #include "belfry/base/utf8.h"
 #include "belfry/clock/real_clock.h"
 
@@ -26,11 +27,21 @@ struct Flags {
   std::string content;
 };
 
+// The request is an object around the payload, which is a level of its own.
+constexpr int kPayloadDepthMax = kJsonDepthMax - 1;
+
 // A JSON object or list as it stands, anything else as {"text": …}.
 std::string payload_of(const std::string& content) {
-  const auto parsed = json::parse(content);
+  const auto parsed = json::parse(content, kPayloadDepthMax);
   if (parsed && (parsed->kind == json::Kind::object || parsed->kind == json::Kind::array)) return content;
-  if (!is_utf8(content)) refuse("the message is not UTF-8", kExitUsage);
+  if (!is_utf8(content)) refuse_usage("the message is not UTF-8");
+  const std::size_t first = content.find_first_not_of(" \t\r\n");
+  const bool meant_as_json = first != std::string::npos && (content[first] == '{' || content[first] == '[');
+  if (!parsed && meant_as_json) {
+    if (parsed.error().detail.starts_with(json::kTooDeep))
+      refuse_usage(fmt::format("the message is JSON with more than {} levels", kPayloadDepthMax), Errc::invalid_json);
+    std::fprintf(stderr, "warning: sent as text: it is not JSON, %s\n", printable(parsed.error().detail).c_str());
+  }
   json::Writer writer;
   return writer.object().field("text", content).end().take();
 }
@@ -73,6 +84,9 @@ void print_sent(const Answer& sent, WallTime now) {
 }
 
 void send(Flags& flags) {
+  for (const std::string& one : flags.to) check_name_argument("--to", one);
+  if (!flags.from.empty()) check_name_argument("--from", flags.from);
+  if (!flags.delay.empty() && !flags.at.empty()) refuse_usage("only one of --delay and --at may be given");
   const std::string answer = flags.client.post("/v1/messages", body_of(flags));
   const WallTime now = round_down(read_real_clocks().wall);
   const Answer sent(answer);
@@ -101,11 +115,12 @@ void add_send(CLI::App& app) {
   command->add_option("message", flags->content, "What to send: JSON or text; - reads it from stdin")->required();
   command->add_option("--to", flags->to, "Recipient; repeatable")->required()->type_name("ID")->allow_extra_args(false);
   command->add_option("--from", flags->from, "Sender [user]")->type_name("ID");
-  auto* const delay = command->add_option("--delay", flags->delay, "Deliver after this time: 90s, 5m, 1h30m, 1500ms")
-                          ->type_name("DURATION");
-  command->add_option("--at", flags->at, "Deliver at this instant: 2027-01-01T09:00:00+08:00")
-      ->type_name("ISO")
-      ->excludes(delay);
+  command
+      ->add_option("--delay", flags->delay,
+                   "Deliver after this time: 90s, 5m, 1h30m, 1.5h, 2d, 1500ms; without a unit, seconds")
+      ->type_name("DURATION");
+  command->add_option("--at", flags->at, "Deliver at this instant instead: 2027-01-01T09:00:00+08:00")
+      ->type_name("ISO");
   command->add_option("--expires", flags->expires, "Do not deliver after this instant")->type_name("ISO");
   command->add_option("--key", flags->key, "Name of this send: repeating it sends no second message")->type_name("KEY");
   command->add_option("--task", flags->task, "Task that the message belongs to; the recipient gets it too")
@@ -114,8 +129,9 @@ void add_send(CLI::App& app) {
   command->footer(
       "A JSON object or list is sent as it is. Everything else, numbers and quoted strings included, is text\n"
       "and is sent as {\"text\": …}.\n"
+      "A duration is made of d, h, m, s and ms: 1h30m, 1.5h, 2d. A number alone is seconds.\n"
       "Prints the message's id, and for a delayed one its time of delivery.");
-  command->callback([flags] { send(*flags); });
+  on_run(command, [flags] { send(*flags); });
 }
 
 }  // namespace belfry::app

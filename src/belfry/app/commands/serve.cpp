@@ -2,8 +2,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -16,12 +14,8 @@
 #include "belfry/base/json.h"
 #include "belfry/clock/real_clock.h"
 
-extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it out of the headers
-
 namespace belfry::app {
 namespace {
-
-constexpr const char* kConfigFile = "belfry.toml";
 
 // Flags as they were given; what was not given stays empty and leaves the file and the environment their say.
 struct Flags {
@@ -37,26 +31,44 @@ struct Flags {
   bool json = false;
 };
 
-Result<Config> read_config(const Flags& flags) {
-  Config config;
-  if (!flags.config_file.empty()) {
-    BELFRY_CHECK(read_config_file(config, flags.config_file));
-  } else if (std::filesystem::exists(kConfigFile)) {
-    BELFRY_CHECK(read_config_file(config, kConfigFile));
-  }
-  BELFRY_CHECK(read_environment(config, environ));
+constexpr Millis kStopDeadlineMax{3'600'000};
+
+Config read_config(const Flags& flags) {
+  auto read = read_settings(flags.config_file);
+  if (!read) refuse_usage(read.error().detail, read.error().code);
+  Config config = std::move(*read);
   struct Given {
+    const char* flag;
     const char* section;
     const char* key;
     const std::string& value;
   };
-  for (const Given& given : {Given{"server", "listen", flags.listen}, Given{"server", "data", flags.data},
-                             Given{"server", "token_file", flags.token_file}, Given{"server", "on_stop", flags.on_stop},
-                             Given{"log", "level", flags.log_level}, Given{"log", "format", flags.log_format}})
-    if (!given.value.empty()) BELFRY_CHECK(set(config, given.section, given.key, given.value));
-  if (!flags.allow_hosts.empty()) config.allow_hosts = flags.allow_hosts;
-  if (!flags.stop_deadline.empty()) config.stop_deadline = duration_argument("--stop-deadline", flags.stop_deadline);
+  std::string hosts;
+  for (const std::string& name : flags.allow_hosts) hosts += (hosts.empty() ? "" : ",") + name;
+  for (const Given& given :
+       {Given{"--listen", "server", "listen", flags.listen}, Given{"--data", "server", "data", flags.data},
+        Given{"--token-file", "server", "token_file", flags.token_file},
+        Given{"--allow-host", "server", "allow_hosts", hosts}, Given{"--on-stop", "server", "on_stop", flags.on_stop},
+        Given{"--log-level", "log", "level", flags.log_level},
+        Given{"--log-format", "log", "format", flags.log_format}}) {
+    if (given.value.empty()) continue;
+    const auto done = set(config, given.section, given.key, given.value);
+    if (!done) refuse_usage(fmt::format("{}: {}", given.flag, done.error().detail));
+  }
+  if (!flags.stop_deadline.empty()) {
+    config.stop_deadline = duration_argument("--stop-deadline", flags.stop_deadline);
+    if (config.stop_deadline > kStopDeadlineMax) refuse_usage("--stop-deadline: an hour is the longest there is");
+  }
   return config;
+}
+
+std::string read_token(const std::string& path) {
+  if (path.empty()) return "";
+  auto token = read_token_file(path);
+  if (!token) refuse(token.error().code, token.error().detail);
+  if (exposure_of(path) == Exposure::anybody_writes)
+    refuse(Errc::invalid_argument, fmt::format("anybody can write to the token file {}; chmod 600 it first", path));
+  return std::move(*token);
 }
 
 log::Options log_options(const Config& config) {
@@ -75,35 +87,28 @@ void print_ready(const std::string& url, bool json) {
     std::printf("Belfry is ready: %s\n", url.c_str());
   }
   std::fflush(stdout);
+  std::clearerr(stdout);  // a server whose stdout nobody reads serves all the same
 }
 
 void serve(const Flags& flags) {
-  const auto config = read_config(flags);
-  if (!config) refuse(config.error().detail);
-  std::string data = config->data;
-  if (data.empty()) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread is running yet
-    const auto found = default_data_directory([](const char* name) { return std::getenv(name); });
-    if (!found) refuse(found.error().detail);
-    data = *found;
-  }
-  std::string token;
-  if (!config->token_file.empty()) {
-    auto read = read_token_file(config->token_file);
-    if (!read) refuse(read.error().detail);
-    token = std::move(*read);
-  }
+  const Config config = read_config(flags);
+  const auto data = data_directory(config);
+  if (!data) refuse(data.error().code, data.error().detail);
+  std::string token = read_token(config.token_file);
   ::umask(077);  // what is in the messages is nobody else's business
 
-  log::Writer log(log_options(*config));
-  Runtime runtime({.config = *config,
-                   .data = data,
+  log::Writer log(log_options(config));
+  if (!config.token_file.empty() && exposure_of(config.token_file) != Exposure::none)
+    log::warn("server.token_exposed", "other users of this machine can read the token file; chmod 600 it",
+              {{"file", config.token_file}});
+  Runtime runtime({.config = config,
+                   .data = *data,
                    .token = std::move(token),
                    .flush_log = [&log] { log.flush(); },
                    .ready = [json = flags.json](const std::string& url) { print_ready(url, json); }});
   if (const auto opened = runtime.open(); !opened) {
     log.flush();
-    refuse(fmt::format("{} ({})", opened.error().detail, word(opened.error().code)));
+    refuse(opened.error().code, opened.error().detail);
   }
   runtime.run();
 }
@@ -126,11 +131,14 @@ void add_serve(CLI::App& app) {
           "--on-stop", flags->on_stop,
           "What a graceful stop does with delayed messages: deliver them at once, or keep them scheduled [deliver]")
       ->type_name("deliver|keep");
-  command->add_option("--stop-deadline", flags->stop_deadline, "How long a stop waits for messages in flight [30s]")
+  command
+      ->add_option("--stop-deadline", flags->stop_deadline,
+                   "How long a stop waits for messages in flight: 30s, 5m; without a unit, seconds [30s]")
       ->type_name("DURATION");
   command
       ->add_option("--allow-host", flags->allow_hosts, "Another name under which clients reach the server; repeatable")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   command->add_option("--config", flags->config_file, "Configuration file [belfry.toml here, if there is one]")
       ->type_name("FILE");
   command->add_option("--log-level", flags->log_level, "Least level that is logged [info]")
@@ -142,7 +150,7 @@ void add_serve(CLI::App& app) {
       "When the server is ready it prints one line with its address; everything else is logged to stderr.\n"
       "The first SIGTERM or Ctrl-C stops it gracefully, a second one at once; nothing accepted is lost either way.\n"
       "Settings come from belfry.toml, then BELFRY_SERVER_LISTEN and the like, then flags: docs/operations.md.");
-  command->callback([flags] { serve(*flags); });
+  on_run(command, [flags] { serve(*flags); });
 }
 
 }  // namespace belfry::app

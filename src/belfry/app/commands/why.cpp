@@ -81,7 +81,8 @@ void add_why(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   command->add_option("id", flags->id, "The message's id")->required();
   flags->client.add_options(*command);
-  command->callback([flags] {
+  on_run(command, [flags] {
+    check_message_argument(flags->id);
     const std::string answer = flags->client.get("/v1/messages/" + net::percent_encoded(flags->id));
     if (flags->client.json()) return print_json(answer);
     const Answer info(answer);

@@ -81,7 +81,11 @@ class SqliteConnection final : public Connection {
         sqlite3_open_v2(options.path.c_str(), &db_, flags, options.vfs.empty() ? nullptr : options.vfs.c_str());
     try {
       if (code != SQLITE_OK) raise(db_, code, fmt::format("cannot open {}", options.path));
-      configure(options);
+      if (options.read_only_check) {
+        configure_for_reading();
+      } else {
+        configure(options);
+      }
     } catch (...) {
       sqlite3_close(db_);
       throw;
@@ -140,8 +144,7 @@ class SqliteConnection final : public Connection {
     execute("PRAGMA secure_delete = OFF");
     execute("PRAGMA temp_store = MEMORY");
     // Keep the log file at its size: overwriting written blocks syncs faster than growing a file.
-    int keep = 1;
-    sqlite3_file_control(db_, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
+    keep_log();
     sqlite3_wal_hook(
         db_,
         [](void* self, sqlite3*, const char*, int pages) {
@@ -151,6 +154,20 @@ class SqliteConnection final : public Connection {
         this);
     // The lock is taken by the first write, not by opening.
     execute("BEGIN IMMEDIATE; COMMIT");
+  }
+
+  // Not SQLITE_OPEN_READONLY: the lock that keeps a server out needs a file that could be written to.
+  void configure_for_reading() {
+    execute("PRAGMA locking_mode = EXCLUSIVE");
+    execute("PRAGMA query_only = ON");
+    keep_log();
+    abandon();
+    execute("SELECT count(*) FROM sqlite_master");
+  }
+
+  void keep_log() {
+    int keep = 1;
+    sqlite3_file_control(db_, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
   }
 
   void expect(const char* sql, std::string_view wanted) {

@@ -18,7 +18,8 @@ struct Options {
   std::string vfs;  // empty: the operating system's files
   Synchronous synchronous = Synchronous::full;
   int cache_kib = 24 * 1024;
-  bool read_only_check = false;  // for `doctor`: refuse to create what is not there
+  // For `doctor`: locks like any other, makes no database and changes not a byte of one.
+  bool read_only_check = false;
 };
 
 // Opens and locks the database; throws Fault (in_use when another process has it).
