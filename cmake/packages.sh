@@ -4,7 +4,7 @@
 
 build_packages=(
   clang-19 lld-19 libclang-rt-19-dev libstdc++-12-dev cmake ninja-build ccache
-  libboost1.81-dev libsqlite3-dev libssl-dev libfmt-dev libcli11-dev libtomlplusplus-dev
+  libboost1.81-dev libsqlite3-dev libssl-dev libfmt-dev libcli11-dev libtomlplusplus-dev libabsl-dev tzdata
   git ca-certificates
 )
 test_packages=(

@@ -1,0 +1,115 @@
+// What a text says about time, before anybody knows what time it is.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "belfry/when/token.h"
+
+namespace belfry::when {
+
+struct Amount {
+  double count = 0;
+  Unit unit = Unit::second;
+};
+using Span = std::vector<Amount>;
+
+struct Clock {
+  int hour = 0;
+  int minute = 0;
+  int second = 0;
+  std::optional<int> meridiem;  // 0 am, 1 pm
+  bool exact = false;           // written as H:MM, or with 24-hour marks: never ambiguous
+};
+
+struct Moment;
+
+// "the third Friday of October", "last day of March"
+struct Nth {
+  int n = 1;        // from the end if negative
+  int weekday = 0;  // 0: `unit` counts
+  Unit unit = Unit::day;
+};
+
+struct Moment {
+  // --- the day ---
+  std::optional<int> year;
+  std::optional<int> month;
+  std::optional<int> day;
+  bool two_digit_year = false;
+  bool day_first_possible = false;  // 3/4: which is the month?
+  bool lunar = false;
+  std::optional<int> day_offset;  // today 0
+  std::optional<int> weekday;
+  std::optional<int> week;  // 0 this week, 1 next, -1 last
+  std::optional<int> month_offset;
+  std::optional<int> quarter;  // 1 to 4
+  std::optional<int> quarter_offset;
+  std::optional<int> year_offset;
+  std::optional<int> holiday;
+  std::optional<int> term;
+  std::optional<Nth> nth;
+  std::optional<int> iso_week;
+  std::optional<int> season;
+  std::optional<int> half_year;
+  bool weekend = false;
+  int weekday_shift = 0;     // "Friday after next", 下下周: weeks to add to a bare weekday
+  std::optional<Kind> edge;  // begin, middle, end of the period
+  Unit edge_unit = Unit::month;
+  bool next_occurrence = false;  // "next Christmas"
+  bool last_occurrence = false;
+
+  // --- the time of day ---
+  std::optional<Clock> clock;
+  std::optional<Part> part;
+  int part_shade = 0;  // -1 early, 1 late
+  bool same_time = false;
+  std::optional<int> zone_minutes;
+
+  // --- relative ---
+  bool now = false;
+  std::optional<Span> offset;
+  int direction = 1;
+  bool calendar_offset = false;  // from the day rather than from this second: "two days from today"
+  std::vector<Moment> anchor;    // "three days after X": X; at most one
+
+  // --- how ---
+  bool within = false;
+  bool open_end = false;  // "after 4pm", "before noon"
+  bool explicit_past = false;
+  bool about = false;
+
+  bool has_day() const {
+    return year || month || day || day_offset || weekday || week || month_offset || quarter || quarter_offset ||
+           year_offset || holiday || term || nth || iso_week || season || half_year || weekend || edge;
+  }
+  bool has_time() const { return clock || part || same_time; }
+  bool empty() const { return !has_day() && !has_time() && !offset && !now; }
+};
+
+enum class Shape { moment, range, duration, recurrence };
+
+struct Recurrence {
+  int every = 1;
+  Unit unit = Unit::day;
+  std::vector<int> weekdays;
+  bool weekdays_only = false;  // Monday to Friday
+};
+
+struct Expression {
+  Shape shape = Shape::moment;
+  Moment start;
+  std::optional<Moment> end;
+  std::optional<Span> length;  // of a range: "from 9:30 for 7 hours"
+  Recurrence recurrence;
+  std::size_t first = 0;   // tokens
+  std::size_t last = 0;    // one behind
+  int strength = 0;        // how surely this is about time: see grammar.cpp
+  std::string impossible;  // it is about time, but there is no such time
+};
+
+// The expression in a text: the whole of it, or the best part of a sentence. Empty shape if there is none.
+std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, long& steps);
+
+}  // namespace belfry::when

@@ -1,0 +1,574 @@
+#include "belfry/when/resolve.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "belfry/when/holidays.h"
+#include "belfry/when/lunar.h"
+
+namespace belfry::when {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+
+constexpr Seconds kDefaultHour = hours{9};  // of a day without a time
+
+// One moment for each part of the day.
+Seconds moment_of(Part part, int shade) {
+  switch (part) {
+    case Part::dawn: return hours{6};
+    case Part::early_morning: return hours{6};
+    case Part::morning: return shade < 0 ? hours{8} : shade > 0 ? hours{11} : hours{9};
+    case Part::midmorning: return hours{10};
+    case Part::forenoon: return hours{10};
+    case Part::noon: return hours{12};
+    case Part::lunch: return hours{12};
+    case Part::afternoon: return shade < 0 ? hours{13} : shade > 0 ? hours{17} : hours{15};
+    case Part::midafternoon: return hours{15};
+    case Part::dusk: return hours{18};
+    case Part::evening: return shade < 0 ? hours{18} : hours{20};
+    case Part::night: return shade < 0 ? hours{20} : shade > 0 ? hours{22} : hours{21};
+    case Part::tonight: return hours{20};
+    case Part::midnight: return hours{24};
+    case Part::small_hours: return hours{3};
+    case Part::end_of_day: return hours{18};
+    case Part::daytime: return hours{12};
+    case Part::breakfast: return hours{8};
+    case Part::dinner: return hours{19};
+  }
+  return hours{9};
+}
+
+bool is_evening(Part part) {
+  return part == Part::evening || part == Part::night || part == Part::tonight || part == Part::dusk ||
+         part == Part::dinner;
+}
+
+struct Day {
+  Date date;
+  bool given = false;  // the text says which day
+};
+
+class Resolver {
+ public:
+  Resolver(Instant now, const Zone& zone) : now_(now), zone_(zone), ref_(zone.local(now)) {}
+
+  struct Found {
+    Local local;
+    std::optional<Instant> exact;  // elapsed arithmetic: beyond local time
+    bool day_only = false;
+    bool given_day = false;
+    std::optional<Local> other;  // the other reading
+    std::optional<int> zone_minutes;
+  };
+
+  Result<Found> moment(const Moment& m, std::optional<Date> base_day = std::nullopt) {
+    if (m.offset) return shifted(m);
+    Found found;
+    found.zone_minutes = m.zone_minutes;
+    if (m.now) {
+      found.local = ref_;
+      found.exact = now_;
+      return found;
+    }
+    std::optional<Date> date;
+    if (m.has_day()) {
+      BELFRY_TRY(date, day(m));
+      found.given_day = true;
+    } else if (base_day) {
+      date = base_day;
+    }
+    if (m.same_time) {
+      found.local = {date.value_or(ref_.date + Days{m.has_day() ? 0 : 1}), ref_.time};
+      return found;
+    }
+    if (!m.has_time()) {
+      found.day_only = true;
+      found.local = {date.value_or(ref_.date), kDefaultHour};
+      if (found.local.date == ref_.date && ref_.time > kDefaultHour) found.local.time = ref_.time;
+      return found;
+    }
+    const Seconds time = time_of(m, found, date);
+    if (date) {
+      found.local = {*date, time};
+    } else {
+      found.local = {ref_.date, time};
+      // A bare time of day is its next occurrence.
+      const Seconds today = m.zone_minutes ? ref_in(*m.zone_minutes).time : ref_.time;
+      if (m.zone_minutes) found.local.date = ref_in(*m.zone_minutes).date;
+      const bool gone = m.clock ? time <= today : part_is_over(*m.part, today);
+      if (gone)
+        found.local.date += Days{1};
+      else if (!m.clock && time < today)
+        found.local.time = today;
+      if (found.other) {
+        found.other->date = ref_.date;
+        if (found.other->time <= ref_.time) found.other->date += Days{1};
+      }
+    }
+    if (date && found.other) found.other->date = *date;
+    return found;
+  }
+
+  Instant instant(const Found& found) const {
+    if (found.exact) return *found.exact;
+    if (found.zone_minutes) return Zone::fixed(*found.zone_minutes * 60).instant(found.local);
+    return zone_.instant(found.local);
+  }
+
+  const Local& ref() const { return ref_; }
+
+  Instant add(Instant start, const Span& span, int direction) const {
+    Local local = zone_.local(start);
+    bool calendar = false;
+    double seconds = 0;
+    for (const Amount& amount : span) {
+      const double n = amount.count * direction;
+      switch (amount.unit) {
+        case Unit::second: seconds += n; break;
+        case Unit::minute: seconds += n * 60; break;
+        case Unit::quarter_hour: seconds += n * 900; break;
+        case Unit::hour: seconds += n * 3600; break;
+        default: {
+          calendar = true;
+          double rest = 0;
+          local.date = add_calendar(local.date, amount.unit, n, rest);
+          seconds += rest * 86400;
+        }
+      }
+    }
+    const Instant base = calendar ? zone_.instant(local) : start;
+    return base + Seconds{static_cast<std::int64_t>(std::llround(std::clamp(seconds, -1e12, 1e12)))};
+  }
+
+ private:
+  Local ref_in(int zone_minutes) const { return Zone::fixed(zone_minutes * 60).local(now_); }
+
+  static Date add_calendar(Date date, Unit unit, double n, double& rest_days) {
+    const double whole = std::trunc(n);
+    const double part = n - whole;
+    const int k = static_cast<int>(std::clamp(whole, -4e6, 4e6));
+    switch (unit) {
+      case Unit::day: rest_days = part; return date + Days{k};
+      case Unit::week: rest_days = part * 7; return date + Days{std::clamp(k, -500'000, 500'000) * 7};
+      case Unit::fortnight: rest_days = part * 14; return date + Days{std::clamp(k, -200'000, 200'000) * 14};
+      case Unit::month: rest_days = part * 30; return add_months(date, std::clamp(k, -90'000, 90'000));
+      case Unit::quarter: rest_days = part * 90; return add_months(date, std::clamp(k, -30'000, 30'000) * 3);
+      case Unit::year:
+        return add_months(date, std::clamp(k, -8'000, 8'000) * 12 + static_cast<int>(std::lround(part * 12)));
+      case Unit::decade:
+        return add_months(date, std::clamp(k, -800, 800) * 120 + static_cast<int>(std::lround(part * 120)));
+      case Unit::century: return add_months(date, std::clamp(k, -80, 80) * 1200);
+      case Unit::weekend: return date + Days{std::clamp(k, -500'000, 500'000) * 7};
+      case Unit::business_day: {
+        int left = std::clamp(k, -10'000, 10'000);
+        const int step = left < 0 ? -1 : 1;
+        while (left != 0) {
+          date += Days{step};
+          if (weekday_of(date) <= 5) left -= step;
+        }
+        return date;
+      }
+      default: return date;
+    }
+  }
+
+  static bool calendar_only(const Span& span) {
+    return std::all_of(span.begin(), span.end(), [](const Amount& a) {
+      return a.unit != Unit::second && a.unit != Unit::minute && a.unit != Unit::hour && a.unit != Unit::quarter_hour;
+    });
+  }
+
+  Result<Found> shifted(const Moment& m) {
+    Found found;
+    found.zone_minutes = m.zone_minutes;
+    Instant start = now_;
+    bool anchor_day_only = false;
+    if (!m.anchor.empty()) {
+      BELFRY_TRY(const Found anchor, moment(m.anchor.front()));
+      start = instant(anchor);
+      anchor_day_only = anchor.day_only;
+      if (anchor.day_only && !calendar_only(*m.offset)) start = anchor.local.date == ref_.date ? now_ : start;
+    } else if (m.has_day() && !m.clock && !m.part) {
+      // "Thursday, two years from now", "november 10th in a year"
+      const Instant there = add(now_, *m.offset, m.direction);
+      Resolver later(there, zone_);
+      Moment rest = m;
+      rest.offset.reset();
+      return later.moment(rest);
+    }
+    const Instant at = add(start, *m.offset, m.direction);
+    const Local local = zone_.local(at);
+    if (m.clock || m.part) {
+      Moment rest = m;
+      rest.offset.reset();
+      rest.anchor.clear();
+      const Seconds time = time_of(rest, found, local.date);
+      found.local = {local.date, time};
+      if (found.other) found.other->date = local.date;
+      found.given_day = true;
+      return found;
+    }
+    found.local = local;
+    found.exact = at;
+    found.given_day = true;
+    found.day_only = anchor_day_only && calendar_only(*m.offset);
+    return found;
+  }
+
+  static bool part_is_over(Part part, Seconds time) {
+    switch (part) {
+      case Part::dawn:
+      case Part::early_morning:
+      case Part::small_hours: return time >= hours{6};
+      case Part::morning:
+      case Part::forenoon:
+      case Part::midmorning:
+      case Part::breakfast: return time >= hours{12};
+      case Part::noon:
+      case Part::lunch: return time >= hours{13};
+      case Part::afternoon:
+      case Part::midafternoon: return time >= hours{16};
+      case Part::dusk: return time >= hours{19};
+      default: return false;
+    }
+  }
+
+  // Seconds since midnight of the day that is meant; more than a day for the night after it.
+  Seconds time_of(const Moment& m, Found& found, std::optional<Date> date) {
+    if (!m.clock) {
+      const Seconds time = moment_of(*m.part, m.part_shade);
+      return time;
+    }
+    const Clock& c = *m.clock;
+    int hour = c.hour;
+    const Seconds rest = minutes{c.minute} + Seconds{c.second};
+    if (c.meridiem) {
+      if (hour <= 12) hour = hour % 12 + (*c.meridiem == 1 ? 12 : 0);
+      if (m.part && (is_evening(*m.part)) && hour < 5 && *c.meridiem == 0) hour += 24;  // tonight at 1am
+      return hours{hour} + rest;
+    }
+    if (m.part) {
+      const Part part = *m.part;
+      if (is_evening(part)) {
+        if (hour == 12 && part != Part::dusk)
+          hour = 24;
+        else if (hour < 5 && part != Part::dusk && hour > 0)
+          hour += part == Part::night && date && *date != ref_.date ? 24 : 24;
+        else if (hour < 12)
+          hour += 12;
+      } else if (part == Part::afternoon || part == Part::midafternoon) {
+        if (hour < 12) hour += 12;
+      } else if (part == Part::noon || part == Part::lunch) {
+        if (hour <= 4) hour += 12;
+      } else if (part == Part::midnight) {
+        if (hour == 12)
+          hour = 24;
+        else if (hour < 6)
+          hour += 24;
+        else if (hour < 12)
+          hour += 12;
+      } else if (part == Part::small_hours || part == Part::early_morning || part == Part::dawn) {
+        if (hour == 12) hour = 0;
+      } else if (part == Part::morning) {
+        if (hour == 12 && m.part_shade < 0) hour = 0;
+      }
+      return hours{hour} + rest;
+    }
+    if (hour >= 1 && hour <= 11) found.other = Local{ref_.date, hours{hour + 12} + rest};
+    return hours{hour} + rest;
+  }
+
+  // --- days ---
+
+  Result<Date> checked(int year, int month, int day) const {
+    if (year < 1 || year > 9999) return fail(Errc::invalid_time, fmt::format("the year {} is not in 1 to 9999", year));
+    if (!is_date(year, month, day))
+      return fail(Errc::invalid_time, fmt::format("{:04}-{:02} has no day {}", year, month, day));
+    return date_of(year, month, day);
+  }
+
+  int base_year(const Moment& m) const { return m.year ? *m.year : year_of(ref_.date) + m.year_offset.value_or(0); }
+
+  Result<Date> lunar_day(const Moment& m) const {
+    const int month = m.month.value_or(1);
+    const int day = m.day.value_or(1);
+    if (m.year || m.year_offset) {
+      const auto date = lunar_date(base_year(m), month, day);
+      if (!date) return fail(Errc::invalid_time, "there is no such lunar date");
+      return *date;
+    }
+    for (int year = lunar_year_of(ref_.date); year <= lunar_year_of(ref_.date) + 2; ++year)
+      if (const auto date = lunar_date(year, month, day); date && *date >= ref_.date) return *date;
+    return fail(Errc::invalid_time, "there is no such lunar date");
+  }
+
+  Result<Date> named_day(const Moment& m) const {
+    const auto in_year = [&](int year) -> std::optional<Date> {
+      if (year < 1 || year > 9999) return std::nullopt;
+      return m.holiday ? holiday_date(*m.holiday, year) : std::optional(solar_term(year, *m.term));
+    };
+    if (m.year || m.year_offset) {
+      const auto date = in_year(base_year(m));
+      if (!date) return fail(Errc::invalid_time, "the date of this day is not known for that year");
+      return *date;
+    }
+    if (m.last_occurrence) {
+      for (int year = year_of(ref_.date); year > year_of(ref_.date) - 3; --year)
+        if (const auto date = in_year(year); date && *date < ref_.date) return *date;
+    }
+    for (int year = year_of(ref_.date); year < year_of(ref_.date) + 3; ++year)
+      if (const auto date = in_year(year); date && *date >= ref_.date) return *date;
+    return fail(Errc::invalid_time, "the date of this day is not known for that year");
+  }
+
+  Result<Date> nth_day(const Moment& m) const {
+    const Nth nth = *m.nth;
+    int year = base_year(m);
+    int month = 0;
+    if (m.month) {
+      month = *m.month;
+      if (!m.year && !m.year_offset && month < month_of(ref_.date)) ++year;
+    } else if (m.month_offset) {
+      const Date there = add_months(date_of(year_of(ref_.date), month_of(ref_.date), 1), *m.month_offset);
+      year = year_of(there);
+      month = month_of(there);
+    } else if (m.quarter) {
+      month = *m.quarter * 3 - 2;
+    }
+    if (nth.weekday != 0) {
+      Date date;
+      if (month == 0) {
+        const Date first = nth.n > 0 ? date_of(year, 1, 1) : date_of(year, 12, 31);
+        return nth.n > 0 ? first + Days{(nth.weekday - weekday_of(first) + 7) % 7 + 7 * (nth.n - 1)}
+                         : first - Days{(weekday_of(first) - nth.weekday + 7) % 7 + 7 * (-nth.n - 1)};
+      }
+      if (!nth_weekday(year, month, nth.n, nth.weekday, date))
+        return fail(Errc::invalid_time, "that month has no such day");
+      if (date < ref_.date && m.next_occurrence && !m.year) {
+        const Date next = add_months(date_of(year, month, 1), 1);
+        nth_weekday(year_of(next), month_of(next), nth.n, nth.weekday, date);
+      } else if (date < ref_.date && m.month && !m.year && !m.year_offset) {
+        if (!nth_weekday(year + 1, month, nth.n, nth.weekday, date))
+          return fail(Errc::invalid_time, "that month has no such day");
+      }
+      return date;
+    }
+    const Date first = month == 0 ? date_of(year, 1, 1) : date_of(year, month, 1);
+    const Date last = month == 0 ? date_of(year, 12, 31) : add_months(first, m.quarter ? 3 : 1) - Days{1};
+    if (nth.unit == Unit::week) {
+      const Date monday = monday_of(first);
+      return nth.n > 0 ? monday + Days{7 * (nth.n - 1) + (weekday_of(first) > 4 ? 7 : 0)}
+                       : monday_of(last) + Days{7 * (nth.n + 1)};
+    }
+    const Date date = nth.n > 0 ? first + Days{nth.n - 1} : last + Days{nth.n + 1};
+    if (date > last || date < first) return fail(Errc::invalid_time, "there is no such day in it");
+    return date;
+  }
+
+  Result<Date> day(const Moment& m) const {
+    if (m.edge) return edge_day(m);
+    if (m.nth) return nth_day(m);
+    if (m.iso_week) {
+      const Date first = monday_of(date_of(*m.year, 1, 4));
+      return first + Days{7 * (*m.iso_week - 1) + m.weekday.value_or(1) - 1};
+    }
+    if (m.holiday || m.term) {
+      BELFRY_TRY(const Date date, named_day(m));
+      if (m.weekend) return date - Days{(weekday_of(date) - 6 + 7) % 7};
+      return date;
+    }
+    if (m.lunar) return lunar_day(m);
+    if (m.month && m.day) return month_and_day(m);
+    if (m.day) return day_of_month(m);
+    if (m.day_offset) return ref_.date + Days{*m.day_offset};
+    if (m.weekend) return weekend_day(m);
+    if (m.weekday) return weekday_day(m);
+    if (m.quarter || m.quarter_offset) return quarter_day(m);
+    if (m.season) return date_of(base_year(m), *m.season == 3 ? 12 : 3 + 3 * *m.season, 1);
+    if (m.half_year) return date_of(base_year(m), *m.half_year == 1 ? 1 : 7, 1);
+    if (m.week) return *m.week == 0 ? ref_.date : monday_of(ref_.date) + Days{7 * *m.week};
+    if (m.month) {
+      int year = base_year(m);
+      if (!m.year && !m.year_offset && *m.month < month_of(ref_.date)) ++year;
+      return checked(year, *m.month, 1);
+    }
+    if (m.month_offset)
+      return *m.month_offset == 0 ? ref_.date
+                                  : date_of(year_of(add_months(ref_.date, *m.month_offset)),
+                                            month_of(add_months(ref_.date, *m.month_offset)), 1);
+    if (m.year) return checked(*m.year, 1, 1);
+    if (m.year_offset) return *m.year_offset == 0 ? ref_.date : date_of(base_year(m), 1, 1);
+    return ref_.date;
+  }
+
+  Result<Date> month_and_day(const Moment& m) const {
+    if (m.year || m.year_offset) return checked(base_year(m), *m.month, *m.day);
+    for (int year = year_of(ref_.date); year <= year_of(ref_.date) + 8; ++year) {
+      if (!is_date(year, *m.month, *m.day)) continue;
+      const Date date = date_of(year, *m.month, *m.day);
+      if (date >= ref_.date) return date;
+    }
+    return fail(Errc::invalid_time, fmt::format("month {} has no day {}", *m.month, *m.day));
+  }
+
+  Result<Date> day_of_month(const Moment& m) const {
+    Date first = date_of(year_of(ref_.date), month_of(ref_.date), 1);
+    if (m.year_offset || m.year) first = date_of(base_year(m), month_of(ref_.date), 1);
+    if (m.month_offset) {
+      first = add_months(first, *m.month_offset);
+      return checked(year_of(first), month_of(first), *m.day);
+    }
+    std::optional<Date> plain;
+    for (int i = 0; i < 24; ++i) {
+      const Date month = add_months(first, i);
+      if (!is_date(year_of(month), month_of(month), *m.day)) continue;
+      const Date date = date_of(year_of(month), month_of(month), *m.day);
+      if (date < ref_.date) continue;
+      if (!plain) plain = date;
+      if (!m.weekday || weekday_of(date) == *m.weekday) return date;
+    }
+    if (plain) return *plain;
+    return fail(Errc::invalid_time, fmt::format("no month has a day {}", *m.day));
+  }
+
+  Result<Date> weekday_day(const Moment& m) const {
+    if (m.week) {
+      Date date = monday_of(ref_.date) + Days{7 * *m.week + *m.weekday - 1};
+      if (*m.week == 0 && date < ref_.date) date += Days{7};
+      return date;
+    }
+    int ahead = (*m.weekday - weekday_of(ref_.date) + 7) % 7;
+    if (ahead == 0) {
+      const bool later_today = m.clock && !m.part && false;
+      ahead = later_today ? 0 : 7;
+    }
+    return ref_.date + Days{ahead + 7 * m.weekday_shift};
+  }
+
+  Result<Date> weekend_day(const Moment& m) const {
+    const Date saturday = monday_of(ref_.date) + Days{5 + 7 * m.week.value_or(0)};
+    return saturday < ref_.date && m.week.value_or(0) == 0 ? ref_.date : saturday;
+  }
+
+  Result<Date> quarter_day(const Moment& m) const {
+    const Date this_quarter = date_of(year_of(ref_.date), (month_of(ref_.date) - 1) / 3 * 3 + 1, 1);
+    if (m.quarter_offset) return *m.quarter_offset == 0 ? ref_.date : add_months(this_quarter, 3 * *m.quarter_offset);
+    int year = base_year(m);
+    if (!m.year && !m.year_offset && date_of(year, *m.quarter * 3 - 2, 1) < this_quarter) ++year;
+    return date_of(year, *m.quarter * 3 - 2, 1);
+  }
+
+  Result<Date> edge_day(const Moment& m) const {
+    Date first;
+    Date last;
+    switch (m.edge_unit) {
+      case Unit::week:
+        first = monday_of(ref_.date) + Days{7 * m.week.value_or(0)};
+        last = first + Days{m.edge == Kind::end ? 4 : 6};
+        break;
+      case Unit::month: {
+        int year = base_year(m);
+        int month = m.month.value_or(month_of(ref_.date));
+        if (m.month && !m.year && !m.year_offset && month < month_of(ref_.date)) ++year;
+        first = add_months(date_of(year, month, 1), m.month_offset.value_or(0));
+        last = add_months(first, 1) - Days{1};
+        break;
+      }
+      case Unit::quarter: {
+        first = add_months(date_of(year_of(ref_.date), (month_of(ref_.date) - 1) / 3 * 3 + 1, 1),
+                           3 * m.quarter_offset.value_or(0));
+        last = add_months(first, 3) - Days{1};
+        break;
+      }
+      default: {
+        const int year = base_year(m);
+        if (year < 1 || year > 9999) return fail(Errc::invalid_time, "the year is not in 1 to 9999");
+        first = date_of(year, 1, 1);
+        last = date_of(year, 12, 31);
+      }
+    }
+    if (m.edge == Kind::end) return last;
+    if (m.edge == Kind::begin) return first;
+    return first + (last - first) / 2;
+  }
+
+  Instant now_;
+  const Zone& zone_;
+  Local ref_;
+};
+
+Date next_on(const std::vector<int>& weekdays, Date from) {
+  for (int i = 0; i < 7; ++i)
+    if (std::find(weekdays.begin(), weekdays.end(), weekday_of(from + Days{i})) != weekdays.end())
+      return from + Days{i};
+  return from;
+}
+
+}  // namespace
+
+Result<Resolved> resolve(const Expression& e, Instant now, const Zone& zone) {
+  if (!e.impossible.empty()) return fail(Errc::invalid_time, e.impossible);
+  Resolver resolver(now, zone);
+  Resolved out;
+  if (e.shape == Shape::duration) {
+    out.at = resolver.add(now, *e.start.offset, 1);
+    return out;
+  }
+  if (e.shape == Shape::recurrence) {
+    const Recurrence& r = e.recurrence;
+    const bool timed = e.start.has_time();
+    Moment start = e.start;
+    start.weekday.reset();
+    if (r.unit == Unit::second || r.unit == Unit::minute || r.unit == Unit::hour) {
+      out.at = resolver.add(now, {{static_cast<double>(r.every), r.unit}}, 1);
+      return out;
+    }
+    Date date = resolver.ref().date;
+    const auto at_date = [&](Date day) -> Result<Resolver::Found> {
+      Moment m = start;
+      if (m.has_day() && r.weekdays.empty()) return resolver.moment(m);
+      Moment time_only;
+      time_only.clock = m.clock, time_only.part = m.part, time_only.part_shade = m.part_shade,
+      time_only.zone_minutes = m.zone_minutes;
+      return resolver.moment(time_only, day);
+    };
+    if (!r.weekdays.empty()) date = next_on(r.weekdays, date);
+    if (r.weekdays_only) date = next_on({1, 2, 3, 4, 5}, date);
+    BELFRY_TRY(Resolver::Found found, at_date(date));
+    Instant at = resolver.instant(found);
+    if (at <= now && timed) {
+      if (!r.weekdays.empty()) {
+        BELFRY_TRY(found, at_date(next_on(r.weekdays, date + Days{1})));
+      } else if (r.weekdays_only) {
+        BELFRY_TRY(found, at_date(next_on({1, 2, 3, 4, 5}, date + Days{1})));
+      } else if (!start.has_day()) {
+        BELFRY_TRY(found, at_date(date + Days{1}));
+      }
+      at = resolver.instant(found);
+    }
+    out.at = at;
+    out.day_only = !timed;
+    return out;
+  }
+  BELFRY_TRY(const Resolver::Found start, resolver.moment(e.start));
+  out.at = resolver.instant(start);
+  out.day_only = start.day_only;
+  if (start.other && !start.exact) {
+    Resolver::Found other = start;
+    other.local = *start.other;
+    out.alternatives.push_back(resolver.instant(other));
+  }
+  if (e.end) {
+    const auto end = resolver.moment(*e.end, start.local.date);
+    if (end) out.end = resolver.instant(*end);
+  } else if (e.length) {
+    out.end = resolver.add(out.at, *e.length, 1);
+  }
+  return out;
+}
+
+}  // namespace belfry::when

@@ -1,0 +1,24 @@
+// From what a text says to an instant: needs the reference instant and a zone, and nothing else.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "belfry/base/result.h"
+#include "belfry/when/expression.h"
+#include "belfry/when/zone.h"
+
+namespace belfry::when {
+
+struct Resolved {
+  Instant at;
+  std::optional<Instant> end;
+  bool day_only = false;  // the text names a day and no time: `at` is its documented hour
+  std::vector<Instant> alternatives;
+};
+
+// Refuses what cannot be: 30 February, 25 o'clock, a year outside 1 to 9999.
+Result<Resolved> resolve(const Expression& expression, Instant now, const Zone& zone);
+
+}  // namespace belfry::when

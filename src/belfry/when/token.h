@@ -1,0 +1,184 @@
+// What a text is made of, in both languages: the reader's grammar works on these and never sees a letter.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belfry/base/result.h"
+
+namespace belfry::when {
+
+enum class Kind : std::uint8_t {
+  number,       // value; `digits` says how it was written
+  ordinal,      // value: third, 3rd
+  unit,         // Unit
+  weekday,      // 1 Monday … 7 Sunday
+  month,        // a month by its name
+  part,         // Part: a part of the day
+  meridiem,     // 0 am, 1 pm
+  day,          // today 0, tomorrow 1, yesterday -1
+  next,         // how many: next 1, 下下 2; also last -1, this 0
+  following,    // "the following"
+  holiday,      // index into the table of holidays
+  zone,         // minutes from UTC
+  term,         // a solar term, 0 to 23
+  lunar,        // 农历
+  lunar_month,  // 正月, 腊月, 冬月
+  lunar_day,    // 初九, 廿二
+  shichen,      // a double hour: 子时 0 … 亥时 11
+  now,          // now, asap
+  every,        // every, each, 每
+  often,        // Unit: daily, weekly
+  weekend,
+  oclock,       // o'clock, 点, 时
+  minute_mark,  // 分
+  ke,           // 刻
+  zi,           // 个字: five minutes (Cantonese)
+  year_mark,
+  month_mark,
+  day_mark,   // 年 月 日/号
+  week_mark,  // 周/星期/礼拜, of which a number makes a weekday
+  ge,         // 个
+  di,         // 第
+  half,
+  quarter,
+  three_quarters,
+  couple,  // couple, few, several, 几: value
+  an,      // a, an
+  at,
+  on,
+  in,
+  of,
+  the,
+  for_,
+  and_,
+  by,
+  with,
+  to,
+  from,
+  between,
+  until,
+  since,
+  before,
+  after,
+  past,
+  within,
+  later,  // later, from now, hence, 后, 以后
+  ago,    // ago, 前
+  pass,   // 再过, 过
+  end,
+  begin,
+  middle,  // 底 初 中旬
+  early,
+  late,     // early morning, late night
+  about,    // about, around, 大约
+  exactly,  // sharp, 整
+  same,
+  time_word,  // "same time", "this time"
+  next_to,    // 差: minutes before
+  plus,
+  minus,
+  colon,
+  slash,
+  dash,
+  dot,
+  comma,
+  tilde,
+  open,
+  close,
+  apostrophe,
+  quote,
+  percent,
+  currency,
+  hash,
+  question,
+  please,  // fluff that may stand anywhere: please, 请, 吧, 。
+  ish,
+  all,        // all, whole, full, 全
+  half_year,  // 上半年 1, 下半年 2
+  ten_days,   // 上旬 1, 中旬 2, 下旬 3
+  season,     // spring 0 …
+  other,      // anything else
+  end_of_text,
+};
+
+enum class Unit : std::uint8_t {
+  second,
+  minute,
+  hour,
+  day,
+  week,
+  month,
+  quarter,
+  year,
+  decade,
+  century,
+  fortnight,
+  business_day,
+  weekend,
+  quarter_hour
+};
+
+enum class Part : std::uint8_t {
+  dawn,
+  early_morning,
+  morning,
+  forenoon,
+  noon,
+  lunch,
+  afternoon,
+  dusk,
+  evening,
+  night,
+  tonight,
+  midnight,
+  small_hours,
+  end_of_day,
+  daytime,
+  midmorning,
+  midafternoon,
+  breakfast,
+  dinner,
+};
+
+struct Token {
+  Kind kind = Kind::other;
+  double value = 0;
+  std::uint8_t digits = 0;    // how many digits, if it was written in digits (also Chinese ones: 二〇二六)
+  bool space_before = false;  // or the beginning of the text
+  bool han = false;           // written in Chinese characters
+  bool by_word = false;       // a number in words
+  std::uint32_t begin = 0;    // bytes of the original text
+  std::uint32_t end = 0;
+  std::string_view word;  // as normalised: lower case, half width, simplified
+
+  Unit unit() const { return static_cast<Unit>(static_cast<int>(value)); }
+  Part part() const { return static_cast<Part>(static_cast<int>(value)); }
+  int whole() const { return static_cast<int>(value); }
+};
+
+struct Tokens {
+  std::string normal;  // the words live here
+  std::vector<Token> list;
+  bool has_han = false;
+};
+
+// Refuses what is not UTF-8, has control characters or is longer than kTextBytesMax.
+Result<Tokens> scan(std::string_view text);
+
+inline constexpr std::size_t kTextBytesMax = 1'024;
+
+// A word of the tables; `second` stands if a word says two things (明早: tomorrow, morning).
+struct Word {
+  std::string_view text;
+  Kind kind;
+  int value = 0;
+  Kind second = Kind::other;
+  int second_value = 0;
+};
+// The longest word of the tables at the front of `text`; nothing if there is none.
+const Word* find_word(std::string_view text);
+
+}  // namespace belfry::when

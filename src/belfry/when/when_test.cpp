@@ -1,0 +1,106 @@
+#include "belfry/when/when.h"
+
+#include <gtest/gtest.h>
+
+#include "belfry/base/time.h"
+#include "belfry/when/holidays.h"
+#include "belfry/when/lunar.h"
+
+namespace belfry::when {
+namespace {
+
+Instant at(const char* iso) { return std::chrono::floor<Seconds>(parse_iso(iso).value()); }
+
+// Wednesday afternoon in Shanghai.
+constexpr const char* kNow = "2026-11-18T15:20:00+08:00";
+
+std::string in_shanghai(std::string_view text) {
+  const Zone zone = Zone::named("Asia/Shanghai").value();
+  const auto reading = read(text, {at(kNow), zone});
+  return reading ? zone.iso(reading->at) : std::string(word(reading.error().code));
+}
+
+struct Line {
+  const char* text;
+  const char* expected;
+};
+
+// W: worked out by hand.
+TEST(When, ReadsWhatPeopleWrite) {
+  static constexpr Line kLines[] = {
+      {"in 20 minutes", "2026-11-18T15:40:00+08:00"},
+      {"in an hour and a half", "2026-11-18T16:50:00+08:00"},
+      {"45 seconds from now", "2026-11-18T15:20:45+08:00"},
+      {"tomorrow at 9am", "2026-11-19T09:00:00+08:00"},
+      {"the day after tomorrow at half past four pm", "2026-11-20T16:30:00+08:00"},
+      {"next Friday at 8:15", "2026-11-27T08:15:00+08:00"},
+      {"Monday at noon", "2026-11-23T12:00:00+08:00"},
+      {"quarter to seven tomorrow morning", "2026-11-19T06:45:00+08:00"},
+      {"March 3rd at 10:00", "2027-03-03T10:00:00+08:00"},
+      {"2027-02-01T08:00:00Z", "2027-02-01T16:00:00+08:00"},
+      {"tomorrow 9am UTC+1", "2026-11-19T16:00:00+08:00"},
+      {"三刻钟后", "2026-11-18T16:05:00+08:00"},
+      {"两个半小时后", "2026-11-18T17:50:00+08:00"},
+      {"明天早上九点一刻", "2026-11-19T09:15:00+08:00"},
+      {"下周二下午三点半", "2026-11-24T15:30:00+08:00"},
+      {"下下周一上午10点", "2026-11-30T10:00:00+08:00"},
+      {"今晚十二点", "2026-11-19T00:00:00+08:00"},
+      {"大后天晚上八点", "2026-11-21T20:00:00+08:00"},
+      {"兩分鐘後", "2026-11-18T15:22:00+08:00"},
+      {"星期三十三點三刻", "2026-11-25T13:45:00+08:00"},
+      {"12月31日23点59分", "2026-12-31T23:59:00+08:00"},
+      {"除夕晚上八点", "2027-02-05T20:00:00+08:00"},
+      {"remind me tomorrow at 7 pm to call home", "2026-11-19T19:00:00+08:00"},
+      {"明天下午三点提醒我开会", "2026-11-19T15:00:00+08:00"},
+  };
+  for (const Line& line : kLines) EXPECT_EQ(in_shanghai(line.text), line.expected) << line.text;
+}
+
+// W
+TEST(When, RefusesWhatIsNoTimeOrCannotBe) {
+  static constexpr Line kLines[] = {
+      {"", "not_found"},           {"banana", "not_found"},     {"随便", "not_found"},
+      {"二月三十日", "invalid_time"}, {"25:00", "invalid_time"},   {"tomorrow at 25:00", "invalid_time"},
+      {"星期八", "invalid_time"},   {"Feb 30", "invalid_time"},  {"\x01", "invalid_argument"},
+      {"\xff", "invalid_argument"},
+  };
+  for (const Line& line : kLines) EXPECT_EQ(in_shanghai(line.text), line.expected) << line.text;
+  EXPECT_EQ(in_shanghai(std::string(kTextBytesMax + 1, '1')), "too_large");
+}
+
+// W
+TEST(When, ATimeInAGapMovesForwardAndARepeatedOneIsTheFirst) {
+  const Zone zone = Zone::named("America/New_York").value();
+  const auto spring = read("tomorrow 2:30am", {at("2026-03-07T12:00:00-05:00"), zone});
+  EXPECT_EQ(zone.iso(spring->at), "2026-03-08T03:30:00-04:00");
+  const auto autumn = read("tomorrow 1:30am", {at("2026-10-31T12:00:00-04:00"), zone});
+  EXPECT_EQ(zone.iso(autumn->at), "2026-11-01T01:30:00-04:00");
+}
+
+TEST(When, SaysWhichPartOfASentenceItUsed) {
+  const Zone zone = Zone::utc();
+  const std::string_view text = "please call me in 5 minutes about the report";
+  const auto reading = read(text, {at(kNow), zone});
+  ASSERT_TRUE(reading);
+  EXPECT_EQ(text.substr(reading->begin_byte, reading->end_byte - reading->begin_byte), "in 5 minutes");
+}
+
+TEST(Lunar, KnowsTheNewYearsThatPeopleCelebrated) {
+  EXPECT_EQ(lunar_date(2024, 1, 1), date_of(2024, 2, 10));
+  EXPECT_EQ(lunar_date(2025, 1, 1), date_of(2025, 1, 29));
+  EXPECT_EQ(lunar_date(2027, 1, 1), date_of(2027, 2, 6));  // the new moon is four minutes before midnight
+  EXPECT_EQ(lunar_date(2030, 1, 1), date_of(2030, 2, 3));
+  EXPECT_EQ(lunar_date(2026, 8, 15), date_of(2026, 9, 25));
+  EXPECT_EQ(lunar_date(2025, 6, 1, true), date_of(2025, 7, 25));  // a leap month
+  EXPECT_EQ(solar_term(2026, 6), date_of(2026, 4, 5));
+  EXPECT_EQ(solar_term(2024, 23), date_of(2024, 12, 21));
+}
+
+TEST(Zone, RefusesNamesThatAreNoZones) {
+  for (const char* name : {"", "Mars/Olympus", "../etc/passwd", "/etc/localtime", "Fixed/UTC+01:00:00"})
+    EXPECT_FALSE(Zone::named(name)) << name;
+  EXPECT_EQ(Zone::named("+05:30")->offset_seconds(at(kNow)), 19'800);
+}
+
+}  // namespace
+}  // namespace belfry::when

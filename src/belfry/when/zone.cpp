@@ -1,0 +1,72 @@
+#include "belfry/when/zone.h"
+
+#include <cstdlib>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace belfry::when {
+namespace {
+
+std::optional<int> parse_offset(std::string_view text) {
+  if (text.size() != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':') return std::nullopt;
+  for (const std::size_t i : {1u, 2u, 4u, 5u})
+    if (text[i] < '0' || text[i] > '9') return std::nullopt;
+  const int hours = (text[1] - '0') * 10 + text[2] - '0';
+  const int minutes = (text[4] - '0') * 10 + text[5] - '0';
+  if (hours > 18 || minutes > 59) return std::nullopt;
+  return (text[0] == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
+}
+
+}  // namespace
+
+Result<Zone> Zone::named(std::string_view name) {
+  if (const auto offset = parse_offset(name)) return fixed(*offset);
+  Zone zone;
+  // The library reads a file of this name, or anything that looks like its own names of fixed offsets.
+  const bool plain = !name.empty() && name.size() < 64 && name.front() != '/' && name.find("..") == name.npos &&
+                     !name.starts_with("Fixed/");
+  if (!plain || !absl::LoadTimeZone(std::string(name), &zone.zone_))
+    return fail(Errc::invalid_argument,
+                fmt::format("\"{}\" is not a time zone; an IANA name like Asia/Shanghai or an offset like +08:00 is",
+                            name.substr(0, 64)));
+  zone.name_ = name;
+  return zone;
+}
+
+Zone Zone::fixed(int offset_seconds) {
+  Zone zone;
+  zone.zone_ = absl::FixedTimeZone(offset_seconds);
+  const int minutes = std::abs(offset_seconds) / 60;
+  zone.name_ = fmt::format("{}{:02}:{:02}", offset_seconds < 0 ? '-' : '+', minutes / 60, minutes % 60);
+  return zone;
+}
+
+Local Zone::local(Instant instant) const {
+  const auto at = zone_.At(absl::FromUnixSeconds(instant.time_since_epoch().count()));
+  const absl::CivilSecond& cs = at.cs;
+  return {date_of(static_cast<int>(cs.year()), cs.month(), cs.day()),
+          Seconds{cs.hour() * 3600 + cs.minute() * 60 + cs.second()}};
+}
+
+int Zone::offset_seconds(Instant instant) const {
+  return zone_.At(absl::FromUnixSeconds(instant.time_since_epoch().count())).offset;
+}
+
+Instant Zone::instant(const Local& local) const {
+  const absl::CivilDay day(year_of(local.date), month_of(local.date), day_of(local.date));
+  // Before the step is where a skipped time moves forward from, and the first of two.
+  const auto at = zone_.At(absl::CivilSecond(day) + local.time.count());
+  return Instant{Seconds{absl::ToUnixSeconds(at.pre)}};
+}
+
+std::string Zone::iso(Instant instant) const {
+  const Local at = local(instant);
+  const int offset = offset_seconds(instant) / 60;
+  const auto time = at.time.count();
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{}{:02}:{:02}", year_of(at.date), month_of(at.date),
+                     day_of(at.date), time / 3600, time / 60 % 60, time % 60, offset < 0 ? '-' : '+',
+                     std::abs(offset) / 60, std::abs(offset) % 60);
+}
+
+}  // namespace belfry::when
