@@ -26,10 +26,10 @@ struct Reading {
   Instant at;
   std::optional<Instant> end;  // of a range
   Shape shape = Shape::moment;
-  bool day_only = false;               // a day without a time: `at` is its documented hour
-  bool past = false;                   // before the reference
-  std::vector<Instant> alternatives;   // other defensible readings
-  std::size_t begin_byte = 0;          // the part of the text that was used
+  bool day_only = false;              // a day without a time: `at` is its documented hour
+  bool past = false;                  // before the reference
+  std::vector<Instant> alternatives;  // other defensible readings
+  std::size_t begin_byte = 0;         // the part of the text that was used
   std::size_t end_byte = 0;
 };
 

@@ -59,9 +59,15 @@ TEST(When, ReadsWhatPeopleWrite) {
 // W
 TEST(When, RefusesWhatIsNoTimeOrCannotBe) {
   static constexpr Line kLines[] = {
-      {"", "not_found"},           {"banana", "not_found"},     {"随便", "not_found"},
-      {"二月三十日", "invalid_time"}, {"25:00", "invalid_time"},   {"tomorrow at 25:00", "invalid_time"},
-      {"星期八", "invalid_time"},   {"Feb 30", "invalid_time"},  {"\x01", "invalid_argument"},
+      {"", "not_found"},
+      {"banana", "not_found"},
+      {"随便", "not_found"},
+      {"二月三十日", "invalid_time"},
+      {"25:00", "invalid_time"},
+      {"tomorrow at 25:00", "invalid_time"},
+      {"星期八", "invalid_time"},
+      {"Feb 30", "invalid_time"},
+      {"\x01", "invalid_argument"},
       {"\xff", "invalid_argument"},
   };
   for (const Line& line : kLines) EXPECT_EQ(in_shanghai(line.text), line.expected) << line.text;
