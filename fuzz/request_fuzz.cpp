@@ -52,7 +52,7 @@ Outcome parse(std::string_view bytes, std::size_t piece) {
              .query = request.query,
              .host = request.host,
              .body = request.body};
-  static_cast<void>(query_pairs(request.query));
+  if (const auto pairs = query_pairs(request.query); !pairs) BELFRY_ASSERT(!pairs.error().detail.empty());
   return outcome;
 }
 

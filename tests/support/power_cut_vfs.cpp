@@ -143,6 +143,12 @@ struct Disk::Impl {
   std::size_t capacity = kUnlimited;
   std::size_t aside = 0;
   std::int64_t changes_until_cut = 0;  // 0: none is planned
+  // True for the change at which the power goes.
+  bool counts_down_to_cut() {
+    if (changes_until_cut == 0) return false;
+    --changes_until_cut;
+    return changes_until_cut == 0;
+  }
 
   struct Fault {
     Operation operation;
@@ -171,7 +177,7 @@ struct Disk::Impl {
     if (!running) return Outcome::dead;
     ++counter(operation);
     const bool changes = operation != Operation::open && operation != Operation::read;
-    if (changes && changes_until_cut > 0 && --changes_until_cut == 0) {
+    if (changes && counts_down_to_cut()) {
       power_is_going = true;
       return Outcome::good;
     }
@@ -268,7 +274,7 @@ struct Disk::Vfs {
     const auto wanted = static_cast<std::size_t>(amount);
     const std::size_t there = at < bytes.size() ? std::min(wanted, bytes.size() - at) : 0;
     auto* const out = static_cast<char*>(into);
-    if (there > 0) std::memcpy(out, bytes.data() + at, there);
+    if (there > 0) std::copy_n(bytes.data() + at, there, out);
     std::memset(out + there, 0, wanted - there);
     return there == wanted ? SQLITE_OK : SQLITE_IOERR_SHORT_READ;
   }

@@ -12,7 +12,6 @@ namespace belfry::bus {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::kWorker;
 using testing::World;
 
 // What happens between two looks at the mailbox.

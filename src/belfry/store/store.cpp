@@ -222,8 +222,9 @@ Result<> Store::commit(const Group& sends, const Group& changes) {
     }
     try {
       if (begun) connection_->run("ROLLBACK");
-    } catch (const Fault&) {
+    } catch (const Fault& fault) {
       // SQLite has rolled back by itself already.
+      log::debug("store.rollback_failed", "there was nothing to roll back", {{"what", fault.what()}});
     }
     if (kind_of(thrown) != FaultKind::full)
       log::error("store.group_failed", "a group of writes was refused by the store", {{"what", thrown.what()}});

@@ -558,25 +558,27 @@ TEST(StoreThread, CommitsAndAnswersOnTheKernelsThread) {
   Disk disk(random);
   asio::io_context kernel;
   const auto kernel_thread = std::this_thread::get_id();
-  int answered = 0;
+  const auto answered = std::make_shared<int>(0);
   {
     auto connection = sqlite::open({.path = "belfry.db", .vfs = disk.vfs_name()});
     connection->execute("CREATE TABLE row(id INTEGER PRIMARY KEY, body TEXT NOT NULL)");
     Store store(kernel, std::move(connection), {});
     store.start();
-    const auto one = [&](std::int64_t id) -> Task<void> {
+    const auto one = [](Store& into, std::thread::id kernel_id, std::shared_ptr<int> count,
+                        std::int64_t id) -> Task<void> {
       const auto job = [id](Connection& c) -> Result<std::thread::id> {
         insert(c, id);
         return std::this_thread::get_id();
       };
-      const auto done = co_await store.write<std::thread::id>(job);
-      EXPECT_TRUE(done && *done != kernel_thread);
-      EXPECT_EQ(std::this_thread::get_id(), kernel_thread);
-      ++answered;
+      const auto done = co_await into.write<std::thread::id>(job);
+      EXPECT_TRUE(done && *done != kernel_id);
+      EXPECT_EQ(std::this_thread::get_id(), kernel_id);
+      ++*count;
     };
-    for (std::int64_t id = 1; id <= 500; ++id) asio::co_spawn(kernel, one(id), asio::detached);
+    for (std::int64_t id = 1; id <= 500; ++id)
+      asio::co_spawn(kernel, one(store, kernel_thread, answered, id), asio::detached);
     const auto guard = asio::make_work_guard(kernel);
-    while (answered < 500) kernel.run_one();
+    while (*answered < 500) kernel.run_one();
     EXPECT_EQ(store.statistics().rows, 500 * 16);
 
     for (std::int64_t id = 501; id <= 600; ++id)

@@ -291,7 +291,7 @@ class Grammar {
       ++at_;
       accept(of);
     } else if (is(couple)) {
-      count = peek().word == "数" ? 3 : 3;
+      count = peek().value;
       ++at_;
     } else if (number(count)) {
       number_joined = joined();
@@ -1109,9 +1109,7 @@ class Grammar {
       if (a.digits == 4 && b.digits <= 2 && c.digits <= 2) {
         year = a.whole(), month = b.whole(), day = c.whole();
         if (month > 12 && day <= 12 && sep == slash) std::swap(month, day);
-      } else if (sep == colon) {
-        return back();
-      } else if (c.digits == 4 || (c.digits == 2 && a.digits <= 2 && b.digits <= 2)) {
+      } else if (sep != colon && (c.digits == 4 || (c.digits == 2 && a.digits <= 2 && b.digits <= 2))) {
         if (a.digits > 2 || b.digits > 2) return back();
         year = c.digits == 4 ? c.whole() : full_year(c.whole(), 2, m.two_digit_year);
         month = a.whole(), day = b.whole();
@@ -1312,7 +1310,7 @@ class Grammar {
     day_back();
     if (!any) return back();
     if (m.lunar && !m.month && !m.day) return back();
-    sure(m.month && m.year ? kStrong : m.month ? kFair : kFair);
+    sure(m.month && m.year ? kStrong : kFair);
     return true;
   }
 
@@ -1431,12 +1429,10 @@ class Grammar {
     } else if (is(Kind::unit) && peek().unit() == Unit::year && linked) {
       period.year_offset = 0;
       ++at_;
-    } else if (quarter_of_year(period)) {
     } else if (is(Kind::number) && peek().digits == 4 && linked) {
       period.year = peek().whole();
       ++at_;
-    } else if (nth.weekday == 0 && linked && named_month(period)) {
-    } else {
+    } else if (!quarter_of_year(period) && !(nth.weekday == 0 && linked && named_month(period))) {
       // "second saturday": the next one of this or the following months
       if (nth.weekday == 0 || from_end || linked || n < 1 || n > 4) return back();
       period.month_offset = 0;
@@ -1970,7 +1966,8 @@ class Grammar {
       sure(kStrong);
       return true;
     }
-    if (accept(within) || (is(of) && is(within, 1) && (at_ += 2))) {
+    if (is(of) && is(within, 1)) ++at_;
+    if (accept(within)) {
       m.offset = amounts;
       m.within = true;
       sure(kStrong);
@@ -2367,10 +2364,10 @@ class Grammar {
     } else if (accept_word("之间") || accept_word("间")) {
     }
     if (opened && until_word) e.start.open_end = true;
-    if (is(later) && peek().han && !e.start.offset)
-      ++at_, e.start.open_end = true;
-    else if (is(Kind::ago) && peek().han && !e.start.offset)
-      ++at_, e.start.open_end = true;
+    if ((is(later) || is(Kind::ago)) && peek().han && !e.start.offset) {  // 下午三点之前
+      ++at_;
+      e.start.open_end = true;
+    }
     return true;
   }
 

@@ -19,12 +19,12 @@ constexpr Seconds kDefaultHour = hours{9};  // of a day without a time
 // One moment for each part of the day.
 Seconds moment_of(Part part, int shade) {
   switch (part) {
-    case Part::dawn: return hours{6};
+    case Part::dawn:
     case Part::early_morning: return hours{6};
     case Part::morning: return shade < 0 ? hours{8} : shade > 0 ? hours{11} : hours{9};
-    case Part::midmorning: return hours{10};
+    case Part::midmorning:
     case Part::forenoon: return hours{10};
-    case Part::noon: return hours{12};
+    case Part::noon:
     case Part::lunch: return hours{12};
     case Part::afternoon: return shade < 0 ? hours{13} : shade > 0 ? hours{17} : hours{15};
     case Part::midafternoon: return hours{15};
@@ -91,7 +91,7 @@ class Resolver {
       if (found.local.date == ref_.date && ref_.time > kDefaultHour) found.local.time = ref_.time;
       return found;
     }
-    const Seconds time = time_of(m, found, date);
+    const Seconds time = time_of(m, found);
     if (date) {
       found.local = {*date, time};
     } else {
@@ -206,7 +206,7 @@ class Resolver {
       Moment rest = m;
       rest.offset.reset();
       rest.anchor.clear();
-      const Seconds time = time_of(rest, found, local.date);
+      const Seconds time = time_of(rest, found);
       found.local = {local.date, time};
       if (found.other) found.other->date = local.date;
       found.given_day = true;
@@ -238,7 +238,7 @@ class Resolver {
   }
 
   // Seconds since midnight of the day that is meant; more than a day for the night after it.
-  Seconds time_of(const Moment& m, Found& found, std::optional<Date> date) {
+  Seconds time_of(const Moment& m, Found& found) const {
     if (!m.clock) {
       const Seconds time = moment_of(*m.part, m.part_shade);
       return time;
@@ -257,7 +257,7 @@ class Resolver {
         if (hour == 12 && part != Part::dusk)
           hour = 24;
         else if (hour < 5 && part != Part::dusk && hour > 0)
-          hour += part == Part::night && date && *date != ref_.date ? 24 : 24;
+          hour += 24;
         else if (hour < 12)
           hour += 12;
       } else if (part == Part::afternoon || part == Part::midafternoon) {
@@ -529,7 +529,7 @@ Result<Resolved> resolve(const Expression& e, Instant now, const Zone& zone) {
     }
     Date date = resolver.ref().date;
     const auto at_date = [&](Date day) -> Result<Resolver::Found> {
-      Moment m = start;
+      const Moment& m = start;
       if (m.has_day() && r.weekdays.empty()) return resolver.moment(m);
       Moment time_only;
       time_only.clock = m.clock, time_only.part = m.part, time_only.part_shade = m.part_shade,

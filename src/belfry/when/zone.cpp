@@ -24,8 +24,8 @@ Result<Zone> Zone::named(std::string_view name) {
   if (const auto offset = parse_offset(name)) return fixed(*offset);
   Zone zone;
   // The library reads a file of this name, or anything that looks like its own names of fixed offsets.
-  const bool plain = !name.empty() && name.size() < 64 && name.front() != '/' && name.find("..") == name.npos &&
-                     !name.starts_with("Fixed/");
+  const bool plain = !name.empty() && name.size() < 64 && name.front() != '/' &&
+                     name.find("..") == std::string_view::npos && !name.starts_with("Fixed/");
   if (!plain || !absl::LoadTimeZone(std::string(name), &zone.zone_))
     return fail(Errc::invalid_argument,
                 fmt::format("\"{}\" is not a time zone; an IANA name like Asia/Shanghai or an offset like +08:00 is",
