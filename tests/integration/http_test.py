@@ -665,7 +665,7 @@ class Limits(Case):
         third = self.server.raw()
         answer = read_until(third, b"}")
         self.assertIn(b" 429 ", answer)
-        self.assertIn(b"limit_exceeded", answer)
+        self.assertIn(b"overloaded", answer)
         third.close()
         first.close()
         second.sendall(b"GET /healthz HTTP/1.1\r\n" + host)

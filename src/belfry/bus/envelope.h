@@ -50,6 +50,14 @@ struct Delivery {
   std::string lease;
 };
 
+// A message got another time.
+struct Move {
+  WallTime at;             // when that happened
+  std::string_view cause;  // "moved", "delivered_now", "released", "retried"
+  WallTime from;           // the time it had before
+  WallTime to;
+};
+
 // The life of one message, as far as it has come.
 struct MessageInfo {
   MessageId id;
@@ -60,8 +68,10 @@ struct MessageInfo {
   std::string payload;  // empty once the message has ended
   WallTime created_at;
   WallTime deliver_at;
+  std::vector<Move> moves;  // the latest ones
   std::optional<WallTime> delivered_at;
   std::optional<Millis> lateness;
+  std::optional<WallTime> leased_until;
   std::optional<WallTime> expires_at;
   std::optional<WallTime> ended_at;
   std::string ended_by;

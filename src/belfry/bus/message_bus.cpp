@@ -20,6 +20,8 @@ constexpr std::size_t kRefillBytes = 4u << 20;
 
 constexpr std::uint64_t kFirstSequenceMax = std::uint64_t{1} << 36;
 
+constexpr std::int64_t kKeptLongerMs = 2 * 3'600'000;  // records are dropped by whole hours
+
 constexpr Nanos kTick = std::chrono::seconds{1};
 constexpr Nanos kHousekeeping = std::chrono::minutes{10};
 
@@ -149,6 +151,7 @@ void MessageBus::try_again() {
   flush_ends();
   for (const RecipientNumber number : std::exchange(to_bury_, {})) tasks_.spawn("bury", bury(number));
   if (std::exchange(sweep_again_, false)) tasks_.spawn("sweep", sweep());
+  if (!std::exchange(expiring_backlog_, true)) tasks_.spawn("expire_backlog", expire_backlog());
   const bool caught_up = calendar_.caught_up();
   if (forced_ || !caught_up || !was_caught_up_ || refill_failed_) {
     refill_failed_ = false;
@@ -350,25 +353,28 @@ void MessageBus::refill(Recipient& recipient) {
     return;
   mailbox.reading = true;
   auto rows = std::make_shared<std::vector<BacklogRow>>();
+  const std::optional<Order> before = refill_bound(recipient);
   store_.read_later(
       [rows, rows_max = options_.refill_rows, number = recipient.row.number, after = mailbox.read_up_to,
-       before = refill_bound(recipient)](store::Connection& connection) {
+       before](store::Connection& connection) {
         *rows = MessageTables::read_backlog(connection, number, after, before, rows_max, kRefillBytes);
       },
-      [this, rows, number = recipient.row.number](const Result<>& outcome) {
-        // A page that ends early for its bytes has at least those; only an empty or short one ends the backlog.
+      [this, rows, number = recipient.row.number, before](const Result<>& outcome) {
+        // A page that ends early for its bytes has at least those; only an empty or short one ends the backlog, and
+        // only if it might be read to its end.
         std::size_t bytes = 0;
         for (const BacklogRow& row : *rows) bytes += row.body.bytes();
         const bool filled = static_cast<int>(rows->size()) == options_.refill_rows || bytes >= kRefillBytes;
+        const bool more = filled || before != refill_bound(recipients_[number]);
         if (!outcome) refill_failed_ = true;  // the next tick tries again
-        refilled(recipients_[number], outcome ? std::move(*rows) : std::vector<BacklogRow>{}, outcome && filled);
+        refilled(recipients_[number], outcome ? std::move(*rows) : std::vector<BacklogRow>{}, outcome && more);
       });
 }
 
-void MessageBus::refilled(Recipient& recipient, std::vector<BacklogRow> rows, bool filled) {
+void MessageBus::refilled(Recipient& recipient, std::vector<BacklogRow> rows, bool more) {
   Mailbox& mailbox = recipient.mailbox;
   mailbox.reading = false;
-  mailbox.read_to_end = !filled;
+  mailbox.read_to_end = !more;
   // What was sent into the backlog while the page was read may be on it.
   std::erase_if(mailbox.waiting, [&](const Ready& ready) {
     if (ready.place != kInBacklog) return false;
@@ -519,7 +525,7 @@ void MessageBus::flush_ends() {
   pieces(std::exchange(ends_, {}), [&](std::vector<EndedRow> rows) {
     auto done = [this](std::vector<EndedRow> ended, const Result<>& outcome) {
       if (outcome) {
-        for (const EndedRow& one : ended) ++recipients_[one.recipient].row.expired;
+        for (const EndedRow& one : ended) ++recipients_[one.recipient].expired;
       } else {
         std::move(ended.begin(), ended.end(), std::back_inserter(ends_));
       }
@@ -544,8 +550,60 @@ Task<void> MessageBus::keep_house() {
       return tables_.drop_old(connection, before_ms, kChunkRows);
     };
     const auto more = co_await store_.write<bool>(std::move(job), kChunkRows);
-    if (!more || !*more) co_return;
+    if (!more) co_return;
+    if (!*more) break;
   }
+  // The records of a removed recipient's messages are gone by now.
+  const std::int64_t before_ms = to_ms(round_down(clock_.now().wall) - options_.retention) - kKeptLongerMs;
+  auto forget = [before_ms](store::Connection& connection) -> Result<std::vector<RecipientNumber>> {
+    return MessageTables::forget_removed(connection, before_ms);
+  };
+  const auto numbers = co_await store_.write<std::vector<RecipientNumber>>(std::move(forget));
+  if (!numbers) co_return;
+  for (const RecipientNumber number : *numbers) recipients_.forget(number);
+}
+
+// What lies in a backlog and is past its `expiresAt` ends where it lies: nobody may ever read up to it (D23).
+Task<void> MessageBus::expire_backlog() {
+  const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
+  MessageTables::Overdue after{.expires_ms = INT64_MIN, .recipient = 0, .order = {}};
+  while (!stopping_) {
+    auto look = [after, now_ms, rows_max = options_.chunk_rows](
+                    store::Connection& connection) -> Result<std::vector<MessageTables::Overdue>> {
+      return MessageTables::read_expired(connection, after, now_ms, rows_max);
+    };
+    const auto expired = co_await store_.read<std::vector<MessageTables::Overdue>>(std::move(look));
+    if (!expired || expired->empty()) break;
+    after = expired->back();
+    co_await suspend<int>([&](Resume<int> resume) {
+      // One for each, side by side, so that they share a group commit.
+      auto last = std::make_shared<Resume<int>>(std::move(resume));
+      auto all = std::shared_ptr<void>(nullptr, [this, last](void*) { asio::post(context_, [last] { (*last)(0); }); });
+      for (const MessageTables::Overdue& one : *expired)
+        if (!recipients_[one.recipient].mailbox.find(one.order))  // else it expires from memory
+          tasks_.spawn("expire", expire_in_backlog({one.order.sequence}, now_ms, all));
+    });
+  }
+  expiring_backlog_ = false;
+}
+
+Task<void> MessageBus::expire_in_backlog(MessageId id, std::int64_t now_ms, std::shared_ptr<void> share) {
+  ChangeJob job = [this, now_ms](store::Connection& connection, const FoundMessage& found,
+                                 const Location& location) -> Result<std::optional<CalendarRow>> {
+    tables_.end(connection, {.sequence = found.row.sequence,
+                             .recipient = found.row.recipient,
+                             .state = MessageState::expired,
+                             .place = location.place,
+                             .order = location.order,
+                             .attempts = found.row.body.attempts,
+                             .ended_ms = now_ms,
+                             .by = "belfry",
+                             .reason = "expired"});
+    return std::nullopt;
+  };
+  const auto changed = co_await change(id, true, std::move(job));
+  if (changed) ++recipients_[changed->recipient].expired;
+  share.reset();
 }
 
 // Puts the messages of a removed recipient that lie in its backlog to the dead letters. Those in a receiver's hands go
@@ -570,7 +628,13 @@ Task<void> MessageBus::bury(RecipientNumber number) {
     auto job = [this, ours, now_ms](store::Connection& connection) -> Result<int> {
       int died = 0;
       for (const Order& order : ours)
-        died += tables_.die(connection, order.sequence, kInBacklog, order, now_ms, "recipient_removed") ? 1 : 0;
+        died += tables_.die(connection, {.sequence = order.sequence,
+                                         .place = kInBacklog,
+                                         .order = order,
+                                         .died_ms = now_ms,
+                                         .reason = "recipient_removed"})
+                    ? 1
+                    : 0;
       return died;
     };
     const auto buried = co_await store_.write<int>(std::move(job), static_cast<int>(ours.size()));
@@ -581,7 +645,7 @@ Task<void> MessageBus::bury(RecipientNumber number) {
     Recipient& recipient = recipients_[number];
     recipient.pending -= *buried;
     recipient.mailbox.unread -= *buried;
-    recipient.row.dead += *buried;
+    recipient.dead += *buried;
   }
 }
 
@@ -659,18 +723,14 @@ Result<Counts> MessageBus::counts(const std::string& recipient) const {
 }
 
 Totals MessageBus::totals() const {
-  Totals totals;
-  recipients_.each([&](const Recipient& recipient) {
-    totals.accepted += recipient.row.accepted;
-    totals.acked += recipient.row.acked;
-    totals.cancelled += recipient.row.cancelled;
-    totals.expired += recipient.row.expired;
-    totals.dead += recipient.row.dead;
-    totals.live.pending += recipient.pending;
-    totals.live.delayed += recipient.delayed();
-    totals.live.in_flight += recipient.leased;
-  });
-  return totals;
+  const Sums& sums = recipients_.sums();
+  const std::int64_t live = sums.accepted - sums.acked - sums.cancelled - sums.expired - sums.dead;
+  return {.accepted = sums.accepted,
+          .acked = sums.acked,
+          .cancelled = sums.cancelled,
+          .expired = sums.expired,
+          .dead = sums.dead,
+          .live = {.pending = sums.pending, .delayed = live - sums.pending - sums.leased, .in_flight = sums.leased}};
 }
 
 std::int64_t MessageBus::delayed_count() const { return totals().live.delayed; }
@@ -770,7 +830,8 @@ Task<bool> MessageBus::sweep_once(Forced forced) {
       std::vector<CalendarRow> moved;
       for (const CalendarRow& row : candidates) {
         const Order order{std::min(forced.at_ms, row.due_ms), row.due_ms, row.sequence};
-        if (tables_.move_to_backlog(connection, row.bucket, row.recipient, order, std::nullopt)) moved.push_back(row);
+        if (tables_.move_to_backlog(connection, row.bucket, row.recipient, order, std::nullopt, row.expires_ms))
+          moved.push_back(row);
       }
       return moved;
     };

@@ -217,7 +217,7 @@ class MessageBus final : public DueSource {
   void flush_overflow();
   std::size_t mailbox_room() const;
   void refill(Recipient& recipient);
-  void refilled(Recipient& recipient, std::vector<BacklogRow> rows, bool filled);
+  void refilled(Recipient& recipient, std::vector<BacklogRow> rows, bool more);
   void prefetch_bodies(const Now& now);
   void prefetch_next();
   void expire_pending(const Now& now, int limit);
@@ -236,6 +236,8 @@ class MessageBus final : public DueSource {
   Task<bool> end_sweep();
   Task<void> bury(RecipientNumber number);
   Task<void> keep_house();
+  Task<void> expire_backlog();
+  Task<void> expire_in_backlog(MessageId id, std::int64_t now_ms, std::shared_ptr<void> share);
 
   // message_bus_receive.cpp
   void take_ready(Recipient& recipient, int max, std::vector<Taken>& taken);
@@ -254,7 +256,8 @@ class MessageBus final : public DueSource {
   Task<Result<Changed>> change(MessageId id, bool also_pending, ChangeJob job);
   void forget_old_place(const Changed& changed, const Held& held);
   void restore(const Held& held);
-  Task<Result<MessageInfo>> move_to(MessageId id, WallTime deliver_at);
+  Task<Result<MessageInfo>> move_to(MessageId id, WallTime deliver_at, std::string_view cause);
+  Task<std::optional<Ready>> waiting_delivery(MessageId id);
   MessageInfo info_of(const FoundMessage& found, const Location& location) const;
   MessageInfo info_of(const MessageTables::Ended& ended) const;
   MessageState state_of(const FoundMessage& found, const Location& location) const;
@@ -290,6 +293,7 @@ class MessageBus final : public DueSource {
   bool was_caught_up_ = false;
   bool refill_failed_ = false;
   bool sweep_again_ = false;
+  bool expiring_backlog_ = false;
   std::vector<std::pair<RecipientNumber, Ready>> unlogged_;  // delivered before their body was in memory
   std::size_t ready_in_memory_ = 0;
   std::int64_t next_sequence_;

@@ -119,52 +119,75 @@ void MessageBus::forget_old_place(const Changed& changed, const Held& held) {
   if (!held.entry && changed.calendar_row && !changed.was_forced) calendar_.remove(*changed.calendar_row);
 }
 
+// A message that waits in its mailbox, as it was delivered there.
+Task<std::optional<Ready>> MessageBus::waiting_delivery(MessageId id) {
+  auto job = [id](store::Connection& connection) -> Result<std::optional<std::pair<RecipientNumber, Order>>> {
+    const auto found = MessageTables::find(connection, id.sequence, MessageTables::Payload::left_out);
+    if (!found || found->dead) return std::nullopt;
+    const auto location = MessageTables::locate(connection, *found);
+    if (!location) return std::nullopt;
+    return std::pair(found->row.recipient, location->order);
+  };
+  const auto place = co_await store_.read<std::optional<std::pair<RecipientNumber, Order>>>(std::move(job));
+  if (!place || !*place) co_return std::nullopt;
+  const Ready* ready = recipients_[(*place)->first].mailbox.find((*place)->second);
+  co_return ready ? std::optional(*ready) : std::nullopt;
+}
+
 Task<Result<>> MessageBus::cancel(MessageId id, std::string by) {
+  const std::optional<Ready> waiting = co_await waiting_delivery(id);
   const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
-  ChangeJob job = [this, now_ms, by = std::move(by)](store::Connection& connection, const FoundMessage& found,
-                                                     const Location& location) -> Result<std::optional<CalendarRow>> {
+  ChangeJob job = [this, now_ms, waiting, by = std::move(by)](
+                      store::Connection& connection, const FoundMessage& found,
+                      const Location& location) -> Result<std::optional<CalendarRow>> {
     tables_.end(connection, {.sequence = found.row.sequence,
                              .recipient = found.row.recipient,
                              .state = MessageState::cancelled,
                              .place = location.place,
                              .order = location.order,
+                             .forced = waiting && waiting->forced,
                              .attempts = found.row.body.attempts,
+                             .delivered_ms = waiting ? std::optional(waiting->delivered_ms) : std::nullopt,
+                             .late_ms = waiting ? std::optional<std::int64_t>(waiting->late_ms) : std::nullopt,
                              .ended_ms = now_ms,
                              .by = by});
     return std::nullopt;
   };
   BELFRY_CO_TRY(const Changed changed, co_await change(id, true, std::move(job)));
-  ++recipients_[changed.recipient].row.cancelled;
+  ++recipients_[changed.recipient].cancelled;
   log::info("bus.cancelled", "", {{"id", to_text(id)}, {"to", recipients_[changed.recipient].row.name}});
   co_return Result<>{};
 }
 
-Task<Result<MessageInfo>> MessageBus::reschedule(MessageId id, WallTime deliver_at) { return move_to(id, deliver_at); }
+Task<Result<MessageInfo>> MessageBus::reschedule(MessageId id, WallTime deliver_at) {
+  return move_to(id, deliver_at, "moved");
+}
 
 Task<Result<MessageInfo>> MessageBus::reschedule_after(MessageId id, Millis delay) {
-  return move_to(id, saturating_add(round_up(clock_.now().wall), std::max(delay, Millis{0})));
+  return move_to(id, saturating_add(round_up(clock_.now().wall), std::max(delay, Millis{0})), "moved");
 }
 
 Task<Result<>> MessageBus::deliver_now(MessageId id) {
-  const auto moved = co_await move_to(id, round_down(clock_.now().wall));
+  const auto moved = co_await move_to(id, round_down(clock_.now().wall), "delivered_now");
   if (!moved) co_return std::unexpected(moved.error());
   co_return Result<>{};
 }
 
 // The new time is an instant on the wall clock, also when it was given as a delay: which life the elapsed clock of an old
 // message belongs to is told by its sequence, and that does not change.
-Task<Result<MessageInfo>> MessageBus::move_to(MessageId id, WallTime deliver_at) {
+Task<Result<MessageInfo>> MessageBus::move_to(MessageId id, WallTime deliver_at, std::string_view cause) {
   const Now now = clock_.now();
   const WallTime due = std::clamp(deliver_at, round_down(now.wall), kLatestTime);
   const Calendar::Place place = calendar_.place(due, now);
-  ChangeJob job = [this, due, place](store::Connection& connection, const FoundMessage& found,
-                                     const Location& location) -> Result<std::optional<CalendarRow>> {
+  const Move move{round_down(now.wall), cause, {}, due};
+  ChangeJob job = [this, due, place, move](store::Connection& connection, const FoundMessage& found,
+                                           const Location& location) -> Result<std::optional<CalendarRow>> {
     if (found.row.body.expires_ms && *found.row.body.expires_ms <= to_ms(due))
       return fail(Errc::invalid_argument, fmt::format("the message expires at {}, before the new time {}",
                                                       to_iso(wall_from_ms(*found.row.body.expires_ms)), to_iso(due)));
     const CalendarRow target{place.bucket.key(),  found.row.sequence, to_ms(due),
                              found.row.recipient, std::nullopt,       found.row.body.expires_ms};
-    tables_.reschedule(connection, location, target, place.look_ms);
+    tables_.reschedule(connection, location, target, place.look_ms, move);
     return target;
   };
   BELFRY_CO_TRY(const Changed changed, co_await change(id, false, std::move(job)));
@@ -179,7 +202,8 @@ Task<Result<>> MessageBus::retry(MessageId id) {
   const Now now = clock_.now();
   const std::int64_t now_ms = to_ms(round_down(now.wall));
   const Calendar::Place place = calendar_.place(wall_from_ms(now_ms), now);
-  auto job = [this, id, now_ms, place](store::Connection& connection) -> Result<CalendarRow> {
+  const Move move{wall_from_ms(now_ms), "retried", {}, wall_from_ms(now_ms)};
+  auto job = [this, id, now_ms, place, move](store::Connection& connection) -> Result<CalendarRow> {
     const auto found = MessageTables::find(connection, id.sequence);
     if (!found) {
       const auto ended = MessageTables::find_ended(connection, id.sequence);
@@ -189,12 +213,13 @@ Task<Result<>> MessageBus::retry(MessageId id) {
     if (MessageTables::is_removed(connection, found->row.recipient))
       return fail(Errc::unknown_recipient,
                   fmt::format("the recipient of message {} was removed: send it anew, or drop it", to_text(id)));
-    tables_.revive(connection, *found, place.bucket.key(), now_ms, place.look_ms);
-    return CalendarRow{place.bucket.key(),   id.sequence,  now_ms,
-                       found->row.recipient, std::nullopt, found->row.body.expires_ms};
+    const CalendarRow target{place.bucket.key(),   id.sequence,  now_ms,
+                             found->row.recipient, std::nullopt, found->row.body.expires_ms};
+    tables_.revive(connection, *found, target, place.look_ms, move);
+    return target;
   };
   BELFRY_CO_TRY(const CalendarRow row, co_await store_.write<CalendarRow>(std::move(job)));
-  --recipients_[row.recipient].row.dead;
+  --recipients_[row.recipient].dead;
   calendar_.add(row);
   timekeeper_.look_again();
   deliver_due_messages();
@@ -214,8 +239,8 @@ Task<Result<>> MessageBus::drop(MessageId id, std::string by) {
     return found->row.recipient;
   };
   BELFRY_CO_TRY(const RecipientNumber number, co_await store_.write<RecipientNumber>(std::move(job)));
-  --recipients_[number].row.dead;
-  ++recipients_[number].row.cancelled;
+  --recipients_[number].dead;
+  ++recipients_[number].cancelled;
   co_return Result<>{};
 }
 
@@ -245,10 +270,15 @@ MessageInfo MessageBus::info_of(const FoundMessage& found, const Location& locat
                    .payload = body.payload,
                    .created_at = wall_from_ms(body.created_ms),
                    .deliver_at = wall_from_ms(body.due_ms),
+                   .moves = found.moves,
                    .reason = found.reason,
                    .attempts = body.attempts};
   if (body.expires_ms) info.expires_at = wall_from_ms(*body.expires_ms);
-  if (found.dead) info.ended_at = wall_from_ms(found.died_ms);
+  if (found.dead) {
+    info.ended_at = wall_from_ms(found.died_ms);
+    if (found.delivered_ms) info.delivered_at = wall_from_ms(*found.delivered_ms);
+    if (found.late_ms) info.lateness = Millis{*found.late_ms};
+  }
   info.forced = location.order.order_ms < location.order.due_ms || was_forced(found.row.sequence, body.due_ms);
   const auto add_delivery = [&](const Ready& ready) {
     info.delivered_at = wall_from_ms(ready.delivered_ms);
@@ -259,6 +289,8 @@ MessageInfo MessageBus::info_of(const FoundMessage& found, const Location& locat
   if (const Lease* lease = leases_.find(found.row.sequence)) {
     add_delivery(lease->ready);
     info.attempts = lease->attempt;
+    const Now now = clock_.now();
+    info.leased_until = round_down(now.wall + (lease->until - now.boot));
   } else if (const Ready* ready = recipient.mailbox.find(location.order)) {
     add_delivery(*ready);
   }
@@ -274,6 +306,7 @@ MessageInfo MessageBus::info_of(const MessageTables::Ended& ended) const {
                    .task_id = ended.task,
                    .created_at = wall_from_ms(ended.created_ms),
                    .deliver_at = wall_from_ms(row.order.due_ms),
+                   .moves = ended.moves,
                    .ended_at = wall_from_ms(row.ended_ms),
                    .ended_by = row.by,
                    .reason = row.reason,

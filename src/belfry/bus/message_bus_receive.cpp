@@ -302,7 +302,7 @@ Task<Result<AckOutcome>> MessageBus::ack(Recipient& recipient, std::vector<Lease
   }
   outcome.acked = static_cast<int>(acked.size());
   owner.leased -= outcome.acked;
-  owner.row.acked += outcome.acked;
+  owner.acked += outcome.acked;
   wake_idle_waiters();
   co_return outcome;
 }
@@ -380,9 +380,10 @@ Task<void> MessageBus::give_back_later(Lease lease, Millis delay) {
   const CalendarRow target{
       place.bucket.key(), sequence,     to_ms(due),
       lease.recipient,    std::nullopt, lease.ready.expires_ms ? std::optional(lease.ready.expires_ms) : std::nullopt};
-  auto job = [this, from, target, place, attempt = lease.attempt](store::Connection& connection) -> Result<> {
+  const Move move{round_down(now.wall), "released", {}, due};
+  auto job = [this, from, target, place, move, attempt = lease.attempt](store::Connection& connection) -> Result<> {
     tables_.set_attempts(connection, target.sequence, attempt);
-    tables_.reschedule(connection, from, target, place.look_ms);
+    tables_.reschedule(connection, from, target, place.look_ms, move);
     return {};
   };
   const auto stored = co_await store_.write<void>(std::move(job));

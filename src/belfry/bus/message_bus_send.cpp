@@ -190,7 +190,7 @@ void MessageBus::sent(SendWork& work, Result<> outcome) {
   const Now now = clock_.now();
   Body& body = work.row.body;
   Recipient& recipient = recipients_[work.row.recipient];
-  ++recipient.row.accepted;
+  ++recipient.accepted;
   const WallTime due = wall_from_ms(body.due_ms);
   if (!work.immediate) {
     result.scheduled_at = due;

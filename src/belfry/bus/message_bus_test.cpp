@@ -1002,5 +1002,119 @@ TEST(MessageBus, PendingMessageThatNobodyReceivesExpiresAtItsTime) {
   EXPECT_TRUE(w.problems().empty());
 }
 
+// D23: also one that nobody has read up to yet.
+TEST(MessageBus, MessageDeepInAQueueExpiresAtItsTime) {
+  World::Options options;
+  options.bus.mailbox_max = 2;
+  options.bus.refill_rows = 3;
+  World w(std::move(options));
+  for (int i = 0; i < 20; ++i) w.send({});
+  const Sent deep = w.send({.expires_at = kNoon + 10s});
+  const auto held = w.receive(kWorker, 2);
+  EXPECT_EQ(held.size(), 2u);
+  w.advance(10s - 1ms);
+  EXPECT_EQ(w.get(deep.id).state, MessageState::pending);
+  w.advance(1'001ms);
+  EXPECT_EQ(w.get(deep.id).state, MessageState::expired);
+  EXPECT_EQ(w.counts().pending, 18);
+  EXPECT_EQ(w.bus().totals().expired, 1);
+  EXPECT_EQ(w.drain().size(), 18u);
+  EXPECT_TRUE(w.problems().empty());
+}
+
+// D16
+TEST(MessageBus, TheLifeOfAMessageTellsEachTimeItHad) {
+  World w;
+  const Sent sent = w.send({.delay = 1h});
+  w.advance(1s);
+  ASSERT_TRUE(w.run(w.bus().reschedule(sent.id, kNoon + 2h)).has_value());
+  ASSERT_TRUE(w.run(w.bus().deliver_now(sent.id)).has_value());
+  auto got = w.receive();
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(w.get(sent.id).leased_until, w.now() + kLeaseDefault);
+  ASSERT_TRUE(w.run(w.bus().release(kWorker, {got[0].lease}, 5s)).has_value());
+  w.clock().settle();
+  const auto expect_story = [&](const MessageInfo& info) {
+    ASSERT_EQ(info.moves.size(), 3u);
+    EXPECT_EQ(info.moves[0].cause, "moved");
+    EXPECT_EQ(info.moves[0].at, kNoon + 1s);
+    EXPECT_EQ(info.moves[0].from, kNoon + 1h);
+    EXPECT_EQ(info.moves[0].to, kNoon + 2h);
+    EXPECT_EQ(info.moves[1].cause, "delivered_now");
+    EXPECT_EQ(info.moves[1].from, kNoon + 2h);
+    EXPECT_EQ(info.moves[2].cause, "released");
+    EXPECT_EQ(info.moves[2].to, info.deliver_at);
+  };
+  expect_story(w.get(sent.id));
+  w.restart();
+  w.advance(5s);
+  expect_story(w.get(sent.id));
+  EXPECT_EQ(w.ack(w.receive()), 1);
+  expect_story(w.get(sent.id));
+}
+
+// D16: a message that is moved for ever tells its latest times, and does not grow.
+TEST(MessageBus, OnlyTheLatestMovesAreKept) {
+  World w;
+  const Sent sent = w.send({.delay = 1h});
+  for (int i = 1; i <= 100; ++i) ASSERT_TRUE(w.run(w.bus().reschedule(sent.id, kNoon + 1h + Millis{i})).has_value());
+  const auto moves = w.get(sent.id).moves;
+  EXPECT_LT(moves.size(), 40u);
+  ASSERT_GT(moves.size(), 10u);
+  EXPECT_EQ(moves.back().to, kNoon + 1h + 100ms);
+  EXPECT_EQ(moves.front().to, moves[1].from);
+}
+
+// D16, D18
+TEST(MessageBus, CancelledAndDeadMessagesStillTellWhenTheyWereDelivered) {
+  World w;
+  const Sent cancelled = w.send({.delay = 2s});
+  w.advance(5s);
+  ASSERT_TRUE(w.run(w.bus().cancel(cancelled.id, "t")).has_value());
+  EXPECT_EQ(w.get(cancelled.id).delivered_at, kNoon + 2s);
+  EXPECT_EQ(w.get(cancelled.id).lateness, Millis{0});
+
+  const Sent dead = w.send({.delay = 2s});
+  w.advance(2s);
+  for (int attempt = 1; attempt <= 5; ++attempt) {
+    w.receive();
+    w.advance(30s);
+  }
+  EXPECT_EQ(w.get(dead.id).state, MessageState::dead);
+  EXPECT_EQ(w.get(dead.id).delivered_at, kNoon + 7s);
+  ASSERT_TRUE(w.run(w.bus().drop(dead.id, "t")).has_value());
+  EXPECT_EQ(w.get(dead.id).delivered_at, kNoon + 7s);
+}
+
+// D11, D21: recipients that come and go leave nothing behind, and the totals still add up.
+TEST(MessageBus, ARemovedRecipientIsForgottenWithTheRecordsOfItsMessages) {
+  World::Options options;
+  options.bus.retention = 1h;
+  World w(std::move(options));
+  w.add("gone");
+  const Sent sent = w.send({.to = "gone"});
+  ASSERT_EQ(w.ack(w.receive("gone")), 1);
+  const Sent dead = w.send({.to = "gone"});
+  ASSERT_TRUE(w.run(w.bus().remove_recipient("gone")).has_value());
+  w.advance(4h);
+  EXPECT_EQ(w.get(dead.id).to, "gone");  // a dead letter keeps it
+  ASSERT_TRUE(w.run(w.bus().drop(dead.id, "t")).has_value());
+  w.advance(59min);
+  EXPECT_EQ(w.get(dead.id).to, "gone");
+  w.advance(4h);
+  EXPECT_FALSE(w.run(w.bus().get(dead.id)).has_value());
+  EXPECT_EQ(w.bus().totals().accepted, 2);
+  EXPECT_EQ(w.bus().totals().acked, 1);
+  auto count = [](store::Connection& connection) -> Result<std::int64_t> {
+    auto rows = connection.query("SELECT count(*) FROM recipient");
+    return rows.next() ? rows.integer(0) : -1;
+  };
+  EXPECT_EQ(*w.run(w.store().read<std::int64_t>(std::move(count))), 1);
+  w.restart();
+  w.add("gone");
+  EXPECT_EQ(w.counts("gone").pending, 0);
+  EXPECT_TRUE(w.problems().empty());
+}
+
 }  // namespace
 }  // namespace belfry::bus

@@ -161,12 +161,12 @@ MessageTables::ListPage MessageTables::list_ended(Connection& connection, const 
   const Cursor cursor = read_cursor(query.cursor, 'e');
   auto rows = connection.query(
       "SELECT sequence, recipient, state, created_ms, due_ms, delivered_ms, late_ms, ended_ms, attempts, forced, sender,"
-      " task, ended_by, reason, hour FROM ended WHERE (hour, sequence) > (?1, ?2) ORDER BY hour, sequence LIMIT ?3",
+      " task, ended_by, reason, moves, hour FROM ended WHERE (hour, sequence) > (?1, ?2) ORDER BY hour, sequence LIMIT ?3",
       cursor.at[0], cursor.at[1], query.examine_max);
   int examined = 0;
   while (rows.next()) {
     ++examined;
-    page.next = write_cursor('e', {rows.integer(14), rows.integer(0)});
+    page.next = write_cursor('e', {rows.integer(15), rows.integer(0)});
     const Ended ended = read_ended(rows);
     if (ended.row.state != state || !wanted(query, ended.row.recipient, ended.sender)) continue;
     page.ended.push_back(ended);

@@ -1,5 +1,7 @@
 #include "belfry/bus/message_tables.h"
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "belfry/base/assert.h"
@@ -46,6 +48,15 @@ const store::Migration kMigrations[] = {
       INSERT INTO forced_stop SELECT up_to, at_ms, swept FROM forced;
       DROP TABLE forced;
     )sql"},
+    {4, R"sql(
+      ALTER TABLE message ADD COLUMN moves TEXT;
+      ALTER TABLE ended ADD COLUMN moves TEXT;
+      ALTER TABLE dead ADD COLUMN delivered_ms INTEGER;
+      ALTER TABLE dead ADD COLUMN late_ms INTEGER;
+      ALTER TABLE backlog ADD COLUMN expires_ms INTEGER;
+      UPDATE backlog SET expires_ms = (SELECT m.expires_ms FROM message m WHERE m.sequence = backlog.sequence);
+      CREATE INDEX backlog_expires ON backlog(expires_ms) WHERE expires_ms IS NOT NULL;
+    )sql"},
 };
 
 constexpr std::int64_t kHourMs = 3'600'000;
@@ -55,10 +66,52 @@ constexpr std::int64_t kSequencesReserved = 10'000;
 #define BELFRY_FOUND_COLUMNS \
   "m.sequence, m.recipient, m.due_ms, m.created_ms, m.attempts, m.expires_ms, m.look_ms, m.sender, m.task, " \
   "CASE WHEN ?2 THEN m.payload ELSE '' END, " \
-  "d.died_ms, d.reason"
+  "d.died_ms, d.reason, m.moves, d.delivered_ms, d.late_ms"
 #define BELFRY_ENDED_COLUMNS \
   "sequence, recipient, state, created_ms, due_ms, delivered_ms, late_ms, ended_ms, attempts, forced, sender, task, " \
-  "ended_by, reason"
+  "ended_by, reason, moves"
+
+// The times that a message had are kept as text, for few have any and one row should stay one row: "at cause from to;"
+// for each, the oldest gone when there are too many.
+constexpr int kMovesBytesMax = 1'000;
+#define BELFRY_ADD_MOVE \
+  "moves = CASE WHEN length(moves) > ?4 THEN substr(moves, instr(moves, ';') + 1) ELSE coalesce(moves, '') END" \
+  " || printf('%d %s %d %d;', ?5, ?6, due_ms, ?2)"
+
+// The causes are words of ours: read again, they are the same literals.
+std::string_view known_cause(std::string_view text) {
+  for (const std::string_view cause : {"moved", "delivered_now", "released", "retried"})
+    if (cause == text) return cause;
+  return "moved";
+}
+
+std::vector<Move> read_moves(std::string_view text) {
+  std::vector<Move> moves;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(';'), text.size());
+    std::string_view one = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const auto word = [&] {
+      const std::size_t space = std::min(one.find(' '), one.size());
+      const std::string_view found = one.substr(0, space);
+      one.remove_prefix(std::min(space + 1, one.size()));
+      return found;
+    };
+    const auto time = [&] {
+      const std::string_view digits = word();
+      std::int64_t ms = 0;
+      std::from_chars(digits.data(), digits.data() + digits.size(), ms);
+      return wall_from_ms(ms);
+    };
+    Move move;
+    move.at = time();
+    move.cause = known_cause(word());
+    move.from = time();
+    move.to = time();
+    moves.push_back(move);
+  }
+  return moves;
+}
 
 FoundMessage read_found(const Rows& rows) {
   FoundMessage found;
@@ -77,7 +130,10 @@ FoundMessage read_found(const Rows& rows) {
   if (found.dead) {
     found.died_ms = rows.integer(10);
     found.reason = rows.text(11);
+    found.delivered_ms = rows.maybe_integer(13);
+    found.late_ms = rows.maybe_integer(14);
   }
+  found.moves = read_moves(rows.text(12));
   return found;
 }
 
@@ -88,9 +144,10 @@ void insert_due(Connection& connection, const CalendarRow& row) {
 }
 
 void insert_backlog(Connection& connection, RecipientNumber recipient, const Order& order,
-                    std::optional<std::int64_t> late_ms) {
-  connection.run("INSERT INTO backlog(recipient, order_ms, due_ms, sequence, late_ms) VALUES(?1,?2,?3,?4,?5)",
-                 recipient, order.order_ms, order.due_ms, order.sequence, late_ms);
+                    std::optional<std::int64_t> late_ms, std::optional<std::int64_t> expires_ms) {
+  connection.run(
+      "INSERT INTO backlog(recipient, order_ms, due_ms, sequence, late_ms, expires_ms) VALUES(?1,?2,?3,?4,?5,?6)",
+      recipient, order.order_ms, order.due_ms, order.sequence, late_ms, expires_ms);
 }
 
 CalendarRow read_calendar_row(const Rows& rows) {
@@ -121,6 +178,7 @@ MessageTables::Ended MessageTables::read_ended(const Rows& rows) {
   ended.task = rows.text(11);
   row.by = rows.text(12);
   row.reason = rows.text(13);
+  ended.moves = read_moves(rows.text(14));
   return ended;
 }
 
@@ -181,7 +239,7 @@ InsertOutcome MessageTables::insert(Connection& connection, const MessageRow& ro
   Change& change = changes_[row.recipient];
   ++change.accepted;
   if (row.place == kInBacklog) {
-    insert_backlog(connection, row.recipient, {body.due_ms, body.due_ms, row.sequence}, 0);
+    insert_backlog(connection, row.recipient, {body.due_ms, body.due_ms, row.sequence}, 0, body.expires_ms);
     ++change.noted;
   } else {
     insert_due(connection, {row.place, row.sequence, body.due_ms, row.recipient, row.boot_due_ns, body.expires_ms});
@@ -205,8 +263,8 @@ bool MessageTables::end(Connection& connection, const EndedRow& row) {
   remove_place(connection, row.sequence, row.recipient, row.place, row.order);
   const auto recorded = connection.run(
       "INSERT INTO ended(hour, sequence, recipient, state, created_ms, due_ms, delivered_ms, late_ms, ended_ms, attempts,"
-      " forced, sender, task, ended_by, reason)"
-      " SELECT ?1, sequence, recipient, ?2, created_ms, due_ms, ?3, ?4, ?5, ?6, ?7, sender, task, ?8, ?9"
+      " forced, sender, task, ended_by, reason, moves)"
+      " SELECT ?1, sequence, recipient, ?2, created_ms, due_ms, ?3, ?4, ?5, ?6, ?7, sender, task, ?8, ?9, moves"
       " FROM message WHERE sequence = ?10",
       row.ended_ms / kHourMs, static_cast<int>(row.state), row.delivered_ms, row.late_ms, row.ended_ms, row.attempts,
       row.forced, row.by, row.reason, row.sequence);
@@ -222,13 +280,13 @@ bool MessageTables::end(Connection& connection, const EndedRow& row) {
   return true;
 }
 
-bool MessageTables::die(Connection& connection, std::int64_t sequence, std::int64_t place, const Order& order,
-                        std::int64_t now_ms, std::string_view reason) {
-  const auto found = find(connection, sequence, Payload::left_out);
+bool MessageTables::die(Connection& connection, const DeadRow& row) {
+  const auto found = find(connection, row.sequence, Payload::left_out);
   if (!found || found->dead) return false;
-  remove_place(connection, sequence, found->row.recipient, place, order);
-  connection.run("INSERT INTO dead(sequence, recipient, died_ms, reason) VALUES(?1,?2,?3,?4)", sequence,
-                 found->row.recipient, now_ms, reason);
+  remove_place(connection, row.sequence, found->row.recipient, row.place, row.order);
+  connection.run(
+      "INSERT INTO dead(sequence, recipient, died_ms, reason, delivered_ms, late_ms) VALUES(?1,?2,?3,?4,?5,?6)",
+      row.sequence, found->row.recipient, row.died_ms, row.reason, row.delivered_ms, row.late_ms);
   ++changes_[found->row.recipient].dead;
   return true;
 }
@@ -238,20 +296,13 @@ bool MessageTables::is_removed(Connection& connection, RecipientNumber number) {
   return rows.next();
 }
 
-void MessageTables::revive(Connection& connection, const FoundMessage& found, std::int64_t place, std::int64_t due_ms,
-                           std::optional<std::int64_t> look_ms) {
-  const std::int64_t sequence = found.row.sequence;
-  connection.run("DELETE FROM dead WHERE sequence = ?1", sequence);
-  connection.run("UPDATE message SET attempts = 0, due_ms = ?2, look_ms = ?3 WHERE sequence = ?1", sequence, due_ms,
-                 look_ms);
-  Change& change = changes_[found.row.recipient];
-  --change.dead;
-  if (place == kInBacklog) {
-    insert_backlog(connection, found.row.recipient, {due_ms, due_ms, sequence}, 0);
-    ++change.noted;
-  } else {
-    insert_due(connection, {place, sequence, due_ms, found.row.recipient, std::nullopt, found.row.body.expires_ms});
-  }
+void MessageTables::revive(Connection& connection, const FoundMessage& found, const CalendarRow& target,
+                           std::optional<std::int64_t> look_ms, const Move& move) {
+  connection.run("DELETE FROM dead WHERE sequence = ?1", target.sequence);
+  connection.run("UPDATE message SET attempts = 0, due_ms = ?2, look_ms = ?3, " BELFRY_ADD_MOVE " WHERE sequence = ?1",
+                 target.sequence, target.due_ms, look_ms, kMovesBytesMax, to_ms(move.at), move.cause);
+  --changes_[found.row.recipient].dead;
+  insert_due(connection, target);
 }
 
 void MessageTables::drop_dead(Connection& connection, const FoundMessage& found, std::int64_t now_ms,
@@ -261,13 +312,17 @@ void MessageTables::drop_dead(Connection& connection, const FoundMessage& found,
   ++change.cancelled;
   connection.run(
       "INSERT INTO ended(hour, sequence, recipient, state, created_ms, due_ms, delivered_ms, late_ms, ended_ms, attempts,"
-      " forced, sender, task, ended_by, reason)"
-      " SELECT ?1, sequence, recipient, ?2, created_ms, due_ms, NULL, NULL, ?3, attempts, 0, sender, task, ?4, ?5"
+      " forced, sender, task, ended_by, reason, moves)"
+      " SELECT ?1, sequence, recipient, ?2, created_ms, due_ms, ?7, ?8, ?3, attempts, 0, sender, task, ?4, ?5, moves"
       " FROM message WHERE sequence = ?6",
       now_ms / kHourMs, static_cast<int>(MessageState::cancelled), now_ms, by,
-      fmt::format("dropped; it was a dead letter: {}", found.reason), found.row.sequence);
+      fmt::format("dropped; it was a dead letter: {}", found.reason), found.row.sequence, found.delivered_ms,
+      found.late_ms);
   connection.run("DELETE FROM dead WHERE sequence = ?1", found.row.sequence);
   connection.run("DELETE FROM message WHERE sequence = ?1", found.row.sequence);
+  // Its record names the recipient: a removed one is kept as long as that.
+  connection.run("UPDATE recipient SET removed_ms = ?2 WHERE number = ?1 AND removed_ms < ?2", found.row.recipient,
+                 now_ms);
 }
 
 void MessageTables::set_attempts(Connection& connection, std::int64_t sequence, int attempts) {
@@ -275,19 +330,20 @@ void MessageTables::set_attempts(Connection& connection, std::int64_t sequence, 
 }
 
 bool MessageTables::move_to_backlog(Connection& connection, std::int64_t bucket, RecipientNumber recipient,
-                                    const Order& order, std::optional<std::int64_t> late_ms) {
+                                    const Order& order, std::optional<std::int64_t> late_ms,
+                                    std::optional<std::int64_t> expires_ms) {
   if (connection.run("DELETE FROM due WHERE bucket = ?1 AND sequence = ?2", bucket, order.sequence) == 0) return false;
-  insert_backlog(connection, recipient, order, late_ms);
+  insert_backlog(connection, recipient, order, late_ms, expires_ms);
   ++changes_[recipient].noted;
   return true;
 }
 
 void MessageTables::reschedule(Connection& connection, const Location& from, const CalendarRow& target,
-                               std::optional<std::int64_t> look_ms) {
+                               std::optional<std::int64_t> look_ms, const Move& move) {
   remove_place(connection, target.sequence, target.recipient, from.place, from.order);
   insert_due(connection, target);
-  connection.run("UPDATE message SET due_ms = ?2, look_ms = ?3 WHERE sequence = ?1", target.sequence, target.due_ms,
-                 look_ms);
+  connection.run("UPDATE message SET due_ms = ?2, look_ms = ?3, " BELFRY_ADD_MOVE " WHERE sequence = ?1",
+                 target.sequence, target.due_ms, look_ms, kMovesBytesMax, to_ms(move.at), move.cause);
 }
 
 int MessageTables::split_bucket(Connection& connection, Bucket crowded, std::int64_t after, std::int64_t now_ms,
@@ -362,6 +418,18 @@ RecipientNumber MessageTables::add_recipient(Connection& connection, const Recip
 
 void MessageTables::remove_recipient(Connection& connection, RecipientNumber number, std::int64_t now_ms) {
   connection.run("UPDATE recipient SET removed_ms = ?2 WHERE number = ?1", number, now_ms);
+}
+
+std::vector<RecipientNumber> MessageTables::forget_removed(Connection& connection, std::int64_t before_ms) {
+  std::vector<RecipientNumber> numbers;
+  {
+    auto rows = connection.query(
+        "SELECT number FROM recipient WHERE removed_ms < ?1 AND accepted = acked + cancelled + expired LIMIT 100",
+        before_ms);
+    while (rows.next()) numbers.push_back(static_cast<RecipientNumber>(rows.integer(0)));
+  }
+  for (const RecipientNumber number : numbers) connection.run("DELETE FROM recipient WHERE number = ?1", number);
+  return numbers;
 }
 
 bool MessageTables::drop_old(Connection& connection, std::int64_t before_ms, int rows_max) {
@@ -496,6 +564,22 @@ std::optional<FoundMessage> MessageTables::find(Connection& connection, std::int
                                sequence, payload == Payload::wanted);
   if (!rows.next()) return std::nullopt;
   return read_found(rows);
+}
+
+std::vector<MessageTables::Overdue> MessageTables::read_expired(Connection& connection, const Overdue& after,
+                                                                std::int64_t now_ms, int rows_max) {
+  std::vector<Overdue> expired;
+  auto rows = connection.query(
+      "SELECT expires_ms, recipient, order_ms, due_ms, sequence FROM backlog"
+      " WHERE (expires_ms, recipient, order_ms, due_ms, sequence) > (?1, ?2, ?3, ?4, ?5) AND expires_ms <= ?6"
+      " ORDER BY expires_ms, recipient, order_ms, due_ms, sequence LIMIT ?7",
+      after.expires_ms, after.recipient, after.order.order_ms, after.order.due_ms, after.order.sequence, now_ms,
+      rows_max);
+  while (rows.next())
+    expired.push_back({.expires_ms = rows.integer(0),
+                       .recipient = static_cast<RecipientNumber>(rows.integer(1)),
+                       .order = {rows.integer(2), rows.integer(3), rows.integer(4)}});
+  return expired;
 }
 
 std::optional<Location> MessageTables::locate(Connection& connection, const FoundMessage& found) {

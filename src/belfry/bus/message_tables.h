@@ -63,8 +63,11 @@ struct InsertOutcome {
 // A message that is not in memory, as cancel, reschedule and the like find it.
 struct FoundMessage {
   MessageRow row;
+  std::vector<Move> moves;
   bool dead = false;
   std::int64_t died_ms = 0;
+  std::optional<std::int64_t> delivered_ms;  // of a dead one
+  std::optional<std::int64_t> late_ms;
   std::string reason;
 };
 
@@ -80,18 +83,17 @@ class MessageTables final : public store::GroupHook {
   // False if it had ended already.
   bool end(store::Connection& connection, const EndedRow& row);
   // Fills in what the caller does not know (times, sender) from the message row. False if there is no such message.
-  bool die(store::Connection& connection, std::int64_t sequence, std::int64_t place, const Order& order,
-           std::int64_t now_ms, std::string_view reason);
+  bool die(store::Connection& connection, const DeadRow& row);
   static bool is_removed(store::Connection& connection, RecipientNumber number);
-  void revive(store::Connection& connection, const FoundMessage& found, std::int64_t place, std::int64_t due_ms,
-              std::optional<std::int64_t> look_ms);
+  void revive(store::Connection& connection, const FoundMessage& found, const CalendarRow& target,
+              std::optional<std::int64_t> look_ms, const Move& move);
   void drop_dead(store::Connection& connection, const FoundMessage& found, std::int64_t now_ms, std::string_view by);
   void set_attempts(store::Connection& connection, std::int64_t sequence, int attempts);
   // False if it does not lie in that bucket any more.
   bool move_to_backlog(store::Connection& connection, std::int64_t bucket, RecipientNumber recipient,
-                       const Order& order, std::optional<std::int64_t> late_ms);
+                       const Order& order, std::optional<std::int64_t> late_ms, std::optional<std::int64_t> expires_ms);
   void reschedule(store::Connection& connection, const Location& from, const CalendarRow& target,
-                  std::optional<std::int64_t> look_ms);
+                  std::optional<std::int64_t> look_ms, const Move& move);
   void note_sequence(std::int64_t sequence) { last_sequence_ = std::max(last_sequence_, sequence); }
 
   static int split_bucket(store::Connection& connection, Bucket crowded, std::int64_t after, std::int64_t now_ms,
@@ -104,6 +106,8 @@ class MessageTables final : public store::GroupHook {
 
   static RecipientNumber add_recipient(store::Connection& connection, const RecipientRow& row);
   static void remove_recipient(store::Connection& connection, RecipientNumber number, std::int64_t now_ms);
+  // Those that were removed before, and of which no message and no record is left.
+  static std::vector<RecipientNumber> forget_removed(store::Connection& connection, std::int64_t before_ms);
 
   // Drops what ended before, a bounded number of rows; true if there may be more.
   bool drop_old(store::Connection& connection, std::int64_t before_ms, int rows_max);
@@ -124,10 +128,19 @@ class MessageTables final : public store::GroupHook {
                                        Payload payload = Payload::wanted);
   static std::optional<FoundMessage> find(store::Connection& connection, std::int64_t sequence,
                                           Payload payload = Payload::wanted);
+  // What lies in a backlog past its `expiresAt`, in order of that, behind a row of an earlier page.
+  struct Overdue {
+    std::int64_t expires_ms = 0;
+    RecipientNumber recipient = 0;
+    Order order;
+  };
+  static std::vector<Overdue> read_expired(store::Connection& connection, const Overdue& after, std::int64_t now_ms,
+                                           int rows_max);
   // Where the calendar or the backlog has a live message.
   static std::optional<Location> locate(store::Connection& connection, const FoundMessage& found);
   struct Ended {
     EndedRow row;
+    std::vector<Move> moves;
     std::string sender;
     std::string task;
     std::int64_t created_ms = 0;

@@ -44,15 +44,22 @@ class MessageBus::DeathWork final : public store::Work {
   void apply(store::Connection& connection) override {
     died_.clear();
     for (const Death& death : deaths_) {
-      const std::int64_t sequence = death.ready.order.sequence;
-      if (death.ready.attempts > 0) bus_.tables_.set_attempts(connection, sequence, death.ready.attempts);
-      if (bus_.tables_.die(connection, sequence, death.ready.place, death.ready.order, now_ms_, death.reason))
+      const Ready& ready = death.ready;
+      if (ready.attempts > 0) bus_.tables_.set_attempts(connection, ready.order.sequence, ready.attempts);
+      if (bus_.tables_.die(connection,
+                           {.sequence = ready.order.sequence,
+                            .place = ready.place,
+                            .order = ready.order,
+                            .delivered_ms = ready.delivered_ms,
+                            .late_ms = ready.forced ? std::nullopt : std::optional<std::int64_t>(ready.late_ms),
+                            .died_ms = now_ms_,
+                            .reason = death.reason}))
         died_.push_back(death.recipient);
     }
   }
   void done(Result<> outcome) override {
     if (outcome) {
-      for (const RecipientNumber number : died_) ++bus_.recipients_[number].row.dead;
+      for (const RecipientNumber number : died_) ++bus_.recipients_[number].dead;
     } else {
       std::move(deaths_.begin(), deaths_.end(), std::back_inserter(bus_.deaths_));
     }
@@ -73,7 +80,8 @@ class MessageBus::OverflowWork final : public store::Work {
 
   void apply(store::Connection& connection) override {
     for (const auto& [recipient, ready] : rows_)
-      bus_.tables_.move_to_backlog(connection, ready.place, recipient, ready.order, ready.late_ms);
+      bus_.tables_.move_to_backlog(connection, ready.place, recipient, ready.order, ready.late_ms,
+                                   ready.expires_ms != 0 ? std::optional(ready.expires_ms) : std::nullopt);
   }
   void done(Result<> outcome) override { bus_.overflowed(*this, outcome); }
   int rows() const override { return static_cast<int>(rows_.size()); }

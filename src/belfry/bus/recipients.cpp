@@ -9,12 +9,8 @@
 namespace belfry::bus {
 
 Recipient& Recipients::add(RecipientRow row) {
-  auto recipient = std::make_unique<Recipient>();
+  auto recipient = std::make_unique<Recipient>(std::move(row), sums_);
   Recipient& added = *recipient;
-  added.row = std::move(row);
-  // The store knows these to be pending; whatever else is, is found as the calendar is read.
-  added.pending = added.row.noted;
-  added.mailbox.unread = added.row.noted;
   if (!added.removed()) by_name_[added.row.name] = &added;
   by_number_[added.row.number] = std::move(recipient);
   return added;

@@ -11,15 +11,64 @@
 
 namespace belfry::bus {
 
-// One recipient with its queue and its counters. A removed one stays until its messages have ended.
-struct Recipient {
-  RecipientRow row;
-  Mailbox mailbox;
-  std::int64_t pending = 0;  // in the mailbox or known to lie in the backlog
+// One recipient's part of a sum over all of them: what changes the part changes the sum, so that totals are read at once
+// however many recipients there are (D11).
+class Part {
+ public:
+  Part(std::int64_t& sum, std::int64_t value) : sum_(sum), value_(value) { sum_ += value; }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+  operator std::int64_t() const { return value_; }
+  Part& operator+=(std::int64_t n) {
+    value_ += n;
+    sum_ += n;
+    return *this;
+  }
+  Part& operator-=(std::int64_t n) { return *this += -n; }
+  Part& operator++() { return *this += 1; }
+  Part& operator--() { return *this += -1; }
+
+ private:
+  std::int64_t& sum_;
+  std::int64_t value_;
+};
+
+struct Sums {
+  std::int64_t accepted = 0;
+  std::int64_t acked = 0;
+  std::int64_t cancelled = 0;
+  std::int64_t expired = 0;
+  std::int64_t dead = 0;
+  std::int64_t pending = 0;
   std::int64_t leased = 0;
+};
+
+// One recipient with its queue and its counters. A removed one stays until its messages have ended and been forgotten.
+struct Recipient {
+  Recipient(RecipientRow stored, Sums& sums)
+      : row(std::move(stored)),
+        accepted(sums.accepted, row.accepted),
+        acked(sums.acked, row.acked),
+        cancelled(sums.cancelled, row.cancelled),
+        expired(sums.expired, row.expired),
+        dead(sums.dead, row.dead),
+        pending(sums.pending, row.noted),  // whatever else is pending is found as the calendar is read
+        leased(sums.leased, 0) {
+    mailbox.unread = row.noted;
+  }
+
+  RecipientRow row;  // as the start found it: its counters run on below
+  Mailbox mailbox;
+  Part accepted;
+  Part acked;
+  Part cancelled;
+  Part expired;
+  Part dead;
+  Part pending;  // in the mailbox or known to lie in the backlog
+  Part leased;
   bool sweeping = false;  // may have forced messages that are not in the backlog yet
 
-  std::int64_t live() const { return row.accepted - row.acked - row.cancelled - row.expired - row.dead; }
+  std::int64_t live() const { return accepted - acked - cancelled - expired - dead; }
   std::int64_t delayed() const { return live() - pending - leased; }
   bool removed() const { return row.removed_ms.has_value(); }
 };
@@ -33,7 +82,10 @@ class Recipients {
   const Recipient& operator[](RecipientNumber number) const { return *by_number_.at(number); }
   // Frees the name; the number stays for the messages that carry it.
   void remove(Recipient& recipient, std::int64_t now_ms);
+  // Forgets a removed one of which nothing is left; what it counted stays in the sums.
+  void forget(RecipientNumber number) { by_number_.erase(number); }
   std::size_t size() const { return by_name_.size(); }
+  const Sums& sums() const { return sums_; }
 
   template <class Visit>
   void each(Visit visit) const {
@@ -45,6 +97,7 @@ class Recipients {
   }
 
  private:
+  Sums sums_;
   std::unordered_map<RecipientNumber, std::unique_ptr<Recipient>> by_number_;
   std::unordered_map<std::string, Recipient*> by_name_;
 };

@@ -92,6 +92,17 @@ struct EndedRow {
   std::string reason;
 };
 
+// How a message died: what `why` reads, and what a retry starts from.
+struct DeadRow {
+  std::int64_t sequence = 0;
+  std::int64_t place = 0;
+  Order order;
+  std::optional<std::int64_t> delivered_ms;
+  std::optional<std::int64_t> late_ms;
+  std::int64_t died_ms = 0;
+  std::string_view reason;
+};
+
 struct RecipientRow {
   RecipientNumber number = 0;
   std::string name;

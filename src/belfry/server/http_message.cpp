@@ -15,7 +15,6 @@ namespace {
 std::optional<Millis> retry_after(Errc code) {
   switch (code) {
     case Errc::overloaded: return Millis{200};
-    case Errc::limit_exceeded: return Millis{1'000};
     case Errc::stopping: return Millis{2'000};
     default: return std::nullopt;
   }
@@ -97,9 +96,9 @@ int status_of(Errc code) {
     case Errc::lease_lost:
     case Errc::already_delivered:
     case Errc::already_cancelled:
+    case Errc::limit_exceeded:
     case Errc::wrong_state: return 409;
     case Errc::too_large: return 413;
-    case Errc::limit_exceeded:
     case Errc::overloaded: return 429;
     case Errc::storage_failed: return 500;
     case Errc::unsupported: return 501;

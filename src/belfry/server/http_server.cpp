@@ -136,9 +136,8 @@ class HttpServer::Impl {
   }
 
   void turn_away(tcp::socket& socket) const {
-    const Response response =
-        error_response({Errc::limit_exceeded,
-                        fmt::format("there are {} connections, and that is the limit", options_.connections_max)});
+    const Response response = error_response(
+        {Errc::overloaded, fmt::format("there are {} connections, and that is the limit", options_.connections_max)});
     const std::string text = fmt::format(
         "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nRetry-After: 1\r\nConnection: close\r\n\r\n{}",
         response.status, reason_phrase(response.status), response.body.size(), response.body);

@@ -187,6 +187,17 @@ void write_info(json::Writer& writer, const bus::MessageInfo& info, bool with_pa
   writer.field("to", info.to).field("from", info.from);
   if (!info.task_id.empty()) writer.field("taskId", info.task_id);
   writer.field("createdAt", to_iso(info.created_at)).field("deliverAt", to_iso(info.deliver_at));
+  if (!info.moves.empty()) {
+    writer.key("moves").array();
+    for (const bus::Move& move : info.moves)
+      writer.object()
+          .field("at", to_iso(move.at))
+          .field("cause", move.cause)
+          .field("from", to_iso(move.from))
+          .field("to", to_iso(move.to))
+          .end();
+    writer.end();
+  }
   write_time(writer, "deliveredAt", info.delivered_at);
   writer.key("latenessMs");
   if (info.lateness) {
@@ -195,6 +206,7 @@ void write_info(json::Writer& writer, const bus::MessageInfo& info, bool with_pa
     writer.null();
   }
   writer.field("attempts", info.attempts).field("forced", info.forced);
+  if (info.leased_until) writer.field("leasedUntil", to_iso(*info.leased_until));
   if (info.expires_at) writer.field("expiresAt", to_iso(*info.expires_at));
   if (info.ended_at) writer.field("endedAt", to_iso(*info.ended_at));
   if (!info.ended_by.empty()) writer.field("endedBy", info.ended_by);
@@ -224,6 +236,8 @@ Result<SendRequest> read_send(std::string_view body) {
   BELFRY_CHECK(fields.text("taskId", message.task_id));
   BELFRY_CHECK(fields.instant("deliverAt", message.deliver_at));
   BELFRY_CHECK(fields.instant("expiresAt", message.expires_at));
+  if (fields.find("taskId") && message.task_id.empty())
+    return fail(Errc::invalid_argument, "taskId is empty; give it a name, or leave it out");
   BELFRY_CHECK(fields.text("key", message.key));
   if (fields.find("key") && message.key.empty())
     return fail(Errc::invalid_argument, "key is empty; give each send a name of its own, or leave it out");

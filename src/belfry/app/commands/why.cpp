@@ -25,6 +25,7 @@ class Story {
     print_due();
     if (info_.has("expiresAt")) line("expires", time("expiresAt"));
     if (info_.has("deliveredAt")) line("delivered", time("deliveredAt") + lateness());
+    if (info_.has("leasedUntil")) line("leased", "until " + time("leasedUntil"));
     print_attempts(state);
     print_end(state);
   }
@@ -34,10 +35,22 @@ class Story {
   std::string time(const char* name) const { return readable_time(info_.text(name), now_); }
 
   void print_due() const {
+    const std::vector<Answer> moves = info_.list("moves");
+    if (!moves.empty()) line("first due", readable_time(moves.front().text("from"), now_));
+    for (const Answer& move : moves)
+      line(cause(move.text("cause")),
+           readable_time(move.text("at"), now_) + ", due then " + readable_time(move.text("to"), now_));
+    if (!moves.empty()) return line("due", time("deliverAt"));
     if (info_.text("deliverAt") == info_.text("createdAt")) return line("due", "at once");
     const auto sent = parse_iso(info_.text("createdAt"));
     const auto due = parse_iso(info_.text("deliverAt"));
     line("due", time("deliverAt") + (sent && due ? fmt::format(", {} after it was sent", readable(*due - *sent)) : ""));
+  }
+
+  static const char* cause(const std::string& word) {
+    if (word == "delivered_now") return "called";
+    if (word == "released") return "released";
+    return word == "retried" ? "retried" : "moved";
   }
 
   std::string lateness() const {

@@ -1,0 +1,110 @@
+// A disk that refuses for a while: whatever it refused is done when it works again.
+#include <gtest/gtest.h>
+
+#include "belfry/bus/message_bus.h"
+#include "belfry/store/connection.h"
+#include "tests/support/world.h"
+
+namespace belfry::bus {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace belfry::testing;
+
+constexpr int kQueued = 8;
+constexpr int kForced = 3;
+constexpr int kExpiring = 4;
+constexpr int kForGone = 6;
+
+World::Options little_memory() {
+  World::Options options;
+  options.bus.mailbox_max = 2;
+  options.bus.refill_rows = 3;
+  options.bus.body_cache_bytes = 1;
+  return options;
+}
+
+// A stopped bus with a deep queue, messages that the stop forced, some that will expire, and a recipient to remove.
+void fill(World& w) {
+  w.add("gone");
+  for (int i = 0; i < kQueued; ++i) w.send({});
+  for (int i = 0; i < kExpiring; ++i) w.send({.expires_at = kNoon + 5s});
+  for (int i = 0; i < kForGone; ++i) w.send({.to = "gone"});
+  for (int i = 0; i < kForced; ++i) w.send({.delay = 1h});
+  w.stop(true);
+}
+
+void start_whatever_it_takes(World& w) {
+  try {
+    w.start();
+  } catch (const store::Fault&) {
+    w.disk().heal();
+    w.start();
+  }
+}
+
+// What the world must come to within seconds of a disk that works.
+void expect_everything_done(World& w, const std::string& context) {
+  w.disk().heal();
+  const auto removed = w.run(w.bus().remove_recipient("gone"));
+  EXPECT_TRUE(removed || removed.error().code == Errc::not_found) << context;
+  w.advance(3s);
+  std::set<std::int64_t> came;
+  for (int round = 0; round < 40; ++round) {
+    for (const Delivery& one : w.drain()) came.insert(one.id.sequence);
+    w.advance(1s);
+  }
+  EXPECT_EQ(came.size(), static_cast<std::size_t>(kQueued + kForced)) << context;
+  const Totals totals = w.bus().totals();
+  EXPECT_EQ(totals.acked, kQueued + kForced) << context;
+  EXPECT_EQ(totals.expired, kExpiring) << context;
+  EXPECT_EQ(totals.dead, kForGone) << context;
+  EXPECT_EQ(totals.live.pending, 0) << context;
+  EXPECT_EQ(totals.live.delayed, 0) << context;
+  EXPECT_EQ(totals.live.in_flight, 0) << context;
+  EXPECT_TRUE(w.bus().caught_up()) << context;
+  EXPECT_TRUE(w.problems().empty()) << context;
+}
+
+void live_through(World& w) {
+  w.run(w.bus().remove_recipient("gone"));
+  w.run(w.bus().receive({.recipient = kWorker, .max = 2, .lease = kLeaseMin}));
+  w.advance(10s);
+}
+
+// D12, D14, D18, D23: expiries, deaths, the sweep after a stop and the overflow of a mailbox are all writes that nobody
+// waits for.
+TEST(MessageBusDisk, WhicheverWriteAFullDiskRefusesIsMadeUpForWhenThereIsRoom) {
+  bool struck = true;
+  for (int n = 1; struck && n <= 400; ++n) {
+    World w(little_memory());
+    fill(w);
+    w.disk().fail_at(Operation::write, n, DiskError::no_space, Lasting::for_good);
+    start_whatever_it_takes(w);
+    live_through(w);
+    struck = w.disk().failed();
+    expect_everything_done(w, "write " + std::to_string(n));
+    if (HasFailure()) break;
+  }
+  EXPECT_FALSE(struck) << "the disk was to refuse each write once";
+}
+
+// D7, D12, D18
+TEST(MessageBusDisk, WhicheverReadFailsIsReadAgain) {
+  bool struck = true;
+  for (int n = 1; struck && n <= 400; ++n) {
+    World w(little_memory());
+    fill(w);
+    w.disk().fail_at(Operation::read, n, DiskError::io, Lasting::once);
+    start_whatever_it_takes(w);
+    live_through(w);
+    struck = w.disk().failed();
+    if (w.broken()) w.restart();
+    expect_everything_done(w, "read " + std::to_string(n));
+    if (HasFailure()) break;
+  }
+  EXPECT_FALSE(struck) << "each read was to fail once";
+}
+
+}  // namespace
+}  // namespace belfry::bus
