@@ -11,7 +11,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -89,14 +88,7 @@ class FullDisk:
         server.wait()
         self.bench.doctor(on_copy=False)
         self.bench.start("--stop-deadline", "3s", "--log-level", "warn")
-        wire = self.bench.drain(60)
-        self.journal.settle(wire)
-        wire.close()
-        if (code := self.bench.end(signal.SIGTERM)) != 0:
-            self.problem(f"the stop ended with {code}")
-        findings = self.bench.doctor(on_copy=False)
-        if findings:
-            self.journal.conservation(findings)
+        self.bench.close_books(60)
 
     def go_on(self, wire):
         """Receives, acks, cancels and reads, with the disk full."""

@@ -846,6 +846,17 @@ class Bench:
             journal.problem("lost", f"{left} messages could not be drained within {seconds} s")
         return wire
 
+    def close_books(self, seconds):
+        """The end of a run: everything is received, the last stop is clean, and what was accepted adds up."""
+        wire = self.drain(seconds)
+        self.journal.settle(wire)
+        wire.close()
+        if (code := self.end(signal.SIGTERM)) != 0:
+            self.journal.problem("otherProblems", f"the last, graceful stop ended with {code}")
+        findings = self.doctor(on_copy=False)
+        if findings:
+            self.journal.conservation(findings)
+
 
 def run_loop(loop_class, description, rounds):
     """The command line of a loop: so many rounds on the same data, then its verdict as one JSON object and exit code."""

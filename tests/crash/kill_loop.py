@@ -113,15 +113,7 @@ class KillLoop:
             again, self.journal.retry[:] = self.journal.retry[:500], self.journal.retry[500:]
             sender.send_batch(wire, again)
         wire.close()
-        wire = self.bench.drain(120)
-        self.journal.settle(wire)
-        wire.close()
-        code = self.bench.end(15)
-        if code != 0:
-            self.journal.problem("otherProblems", f"the last, graceful stop ended with {code}")
-        findings = self.bench.doctor(on_copy=False)
-        if findings:
-            self.journal.conservation(findings)
+        self.bench.close_books(120)
 
     def report(self):
         counts = self.journal.counts

@@ -235,14 +235,7 @@ class StopLoop:
     def finish(self):
         self.bench.start()
         self.take_forced()
-        wire = self.bench.drain(60)
-        self.journal.settle(wire)
-        wire.close()
-        if (code := self.bench.end(signal.SIGTERM)) != 0:
-            self.problem(f"the last stop ended with {code}")
-        findings = self.bench.doctor(on_copy=False)
-        if findings:
-            self.journal.conservation(findings)
+        self.bench.close_books(60)
 
     def report(self):
         return {"stops": dict(self.kinds), **self.seen, "slowestStop": round(self.slowest["stop"], 2),
