@@ -10,6 +10,10 @@ std::string_view word(Errc code) {
     case Errc::invalid_argument: return "invalid_argument";
     case Errc::invalid_id: return "invalid_id";
     case Errc::invalid_time: return "invalid_time";
+    case Errc::not_a_time: return "not_a_time";
+    case Errc::impossible_time: return "impossible_time";
+    case Errc::ambiguous_time: return "ambiguous_time";
+    case Errc::unknown_timezone: return "unknown_timezone";
     case Errc::unknown_field: return "unknown_field";
     case Errc::unknown_recipient: return "unknown_recipient";
     case Errc::not_found: return "not_found";

@@ -83,6 +83,10 @@ int status_of(Errc code) {
     case Errc::invalid_argument:
     case Errc::invalid_id:
     case Errc::invalid_time:
+    case Errc::not_a_time:
+    case Errc::impossible_time:
+    case Errc::ambiguous_time:
+    case Errc::unknown_timezone:
     case Errc::unknown_field: return 400;
     case Errc::unauthorized: return 401;
     case Errc::forbidden_host:

@@ -47,6 +47,7 @@ struct Moment {
   std::optional<int> quarter;  // 1 to 4
   std::optional<int> quarter_offset;
   std::optional<int> year_offset;
+  std::optional<int> decade_offset;
   std::optional<int> holiday;
   std::optional<int> term;
   std::optional<Nth> nth;
@@ -74,18 +75,30 @@ struct Moment {
   bool calendar_offset = false;  // from the day rather than from this second: "two days from today"
   std::vector<Moment> anchor;    // "three days after X": X; at most one
 
+  // --- a range that is said in one piece: from 2 to 4pm, July 13-15, for 3 hours ---
+  std::optional<Clock> until_clock;
+  std::optional<int> until_day;
+  std::optional<int> until_month;
+  std::optional<int> until_year;
+  std::optional<Span> length;
+  std::optional<Span> reach;    // the next three days; with `direction`
+  std::optional<Unit> rest_of;  // the rest of the week
+
   // --- how ---
   bool within = false;
   bool open_end = false;  // "after 4pm", "before noon"
   bool explicit_past = false;
-  bool about = false;
+  bool after = false;  // "after 2026": what comes when the period is over
 
   bool has_day() const {
     return year || month || day || day_offset || weekday || week || month_offset || quarter || quarter_offset ||
-           year_offset || holiday || term || nth || iso_week || season || half_year || weekend || edge;
+           year_offset || decade_offset || holiday || term || nth || iso_week || season || half_year || weekend || edge;
   }
   bool has_time() const { return clock || part || same_time; }
-  bool empty() const { return !has_day() && !has_time() && !offset && !now; }
+  bool is_range() const {
+    return until_clock || until_day || until_month || until_year || length || reach || rest_of;
+  }
+  bool empty() const { return !has_day() && !has_time() && !offset && !now && !reach; }
 };
 
 enum class Shape { moment, range, duration, recurrence };
@@ -97,16 +110,23 @@ struct Recurrence {
   bool weekdays_only = false;  // Monday to Friday
 };
 
+// What cannot be about a time that was understood: 25:00, 13月1日, Feb 30.
+struct Wrong {
+  enum class What { time_of_day, half_day_hour, month, day_of_month, weekday };
+  What what;
+  int first = 0;   // the hour, the month
+  int second = 0;  // the minute, the day
+};
+
 struct Expression {
   Shape shape = Shape::moment;
   Moment start;
   std::optional<Moment> end;
-  std::optional<Span> length;  // of a range: "from 9:30 for 7 hours"
   Recurrence recurrence;
   std::size_t first = 0;   // tokens
   std::size_t last = 0;    // one behind
   int strength = 0;        // how surely this is about time: see grammar.cpp
-  std::string impossible;  // it is about time, but there is no such time
+  std::optional<Wrong> impossible;
 };
 
 // The expression in a text: the whole of it, or the best part of a sentence. Empty shape if there is none.

@@ -32,7 +32,7 @@ Seconds moment_of(Part part, int shade) {
     case Part::evening: return shade < 0 ? hours{18} : hours{20};
     case Part::night: return shade < 0 ? hours{20} : shade > 0 ? hours{22} : hours{21};
     case Part::tonight: return hours{20};
-    case Part::midnight: return hours{24};
+    case Part::midnight: return hours{shade < 0 ? 0 : 24};
     case Part::small_hours: return hours{3};
     case Part::end_of_day: return hours{18};
     case Part::daytime: return hours{12};
@@ -69,7 +69,7 @@ class Resolver {
     if (m.offset) return shifted(m);
     Found found;
     found.zone_minutes = m.zone_minutes;
-    if (m.now) {
+    if (m.now || m.reach) {
       found.local = ref_;
       found.exact = now_;
       return found;
@@ -94,6 +94,9 @@ class Resolver {
     const Seconds time = time_of(m, found);
     if (date) {
       found.local = {*date, time};
+      // Said in the small hours, "tonight at 3" is this night.
+      const bool this_night = time > hours{24} && *date == ref_.date && ref_.time < hours{5};
+      if (this_night && time - hours{24} > ref_.time) found.local.date -= Days{1};
     } else {
       found.local = {ref_.date, time};
       // A bare time of day is its next occurrence.
@@ -121,6 +124,70 @@ class Resolver {
 
   const Local& ref() const { return ref_; }
 
+  // The end of a range, whichever way it is said. The end of a day or of a longer period is the midnight behind it.
+  Result<> find_end(const Expression& e, const Found& start, Resolved& out) {
+    const Moment& m = e.start;
+    if (m.reach) {
+      reach(m, out);
+    } else if (m.rest_of) {
+      out.end = zone_.instant({end_of(*m.rest_of), Seconds{0}});
+    } else if (m.length) {
+      out.end = add(out.at, *m.length, 1);
+    } else if (m.until_clock) {
+      Moment end = m;
+      end.clock = m.until_clock;
+      Found found;
+      found.zone_minutes = start.zone_minutes;
+      const Seconds time = time_of(end, found);
+      Local local{start.local.date, time};
+      const bool other_half = time <= start.local.time && time + hours{12} > start.local.time && !m.until_clock->exact &&
+                              !m.until_clock->meridiem && !m.part && m.until_clock->hour < 12;
+      if (other_half) local.time += hours{12};
+      if (local.time <= start.local.time) local.date += Days{1};
+      found.local = local;
+      out.end = instant(found);
+    } else if (m.until_day || m.until_month || m.until_year) {
+      Date last = start.local.date;
+      if (m.until_day) {
+        BELFRY_TRY(last, checked(year_of(last), month_of(last), *m.until_day));
+        last += Days{1};
+      } else if (m.until_month) {
+        last = add_months(date_of(year_of(last), *m.until_month, 1), 1);
+      } else {
+        last = date_of(*m.until_year + 1, 1, 1);
+      }
+      Found end = start;
+      end.local = m.clock ? Local{last - Days{1}, start.local.time} : Local{last, Seconds{0}};
+      out.end = instant(end);
+    } else if (e.end) {
+      BELFRY_TRY(Found end, moment(*e.end, start.local.date));
+      if (!end.exact && !e.end->has_day() && !e.end->offset && end.local <= start.local) end.local.date += Days{1};
+      if (instant(end) < out.at) BELFRY_CHECK(put_in_order(e, start, end, out));
+      out.end = end.day_only ? zone_.instant({end.local.date + Days{1}, Seconds{0}}) : instant(end);
+    }
+    return {};
+  }
+
+  // Each end by itself is the coming one; together they may say that the range has begun, or that it goes on further.
+  Result<> put_in_order(const Expression& e, const Found& start, Found& end, Resolved& out) const {
+    const Moment& last = *e.end;
+    if (last.weekday && !last.week && !end.exact) {
+      while (instant(end) < out.at) end.local.date += Days{7};
+    } else if (last.day && !last.month && !last.month_offset) {
+      while (instant(end) < out.at) end.local.date = add_months(end.local.date, 1);
+    } else if (e.start.month && !e.start.year && !e.start.year_offset && !start.exact) {
+      Found before = start;
+      before.local.date = add_months(start.local.date, -12);
+      out.at = instant(before);
+    } else if (!e.start.has_day() && e.start.clock && !start.exact) {
+      Found before = start;
+      before.local.date -= Days{1};
+      out.at = instant(before);
+    }
+    if (instant(end) < out.at) return fail(Errc::impossible_time, "the range ends before it begins");
+    return {};
+  }
+
   Instant add(Instant start, const Span& span, int direction) const {
     Local local = zone_.local(start);
     bool calendar = false;
@@ -145,6 +212,34 @@ class Resolver {
   }
 
  private:
+  // The next three days begin tomorrow, the next three hours now; the last ones end now.
+  void reach(const Moment& m, Resolved& out) const {
+    const Unit unit = m.reach->front().unit;
+    const bool days = m.reach->size() == 1 && (unit == Unit::day || unit == Unit::business_day);
+    if (m.direction < 0) {
+      out.at = add(now_, *m.reach, -1);
+      out.end = now_;
+    } else if (days) {
+      out.at = zone_.instant({ref_.date + Days{1}, Seconds{0}});
+      out.end = add(out.at, *m.reach, 1);
+    } else {
+      out.at = now_;
+      out.end = add(now_, *m.reach, 1);
+    }
+    out.day_only = days;
+  }
+
+  // The day behind the period that goes on.
+  Date end_of(Unit unit) const {
+    switch (unit) {
+      case Unit::week: return monday_of(ref_.date) + Days{7};
+      case Unit::month: return add_months(first_of_month(ref_.date), 1);
+      case Unit::quarter: return add_months(date_of(year_of(ref_.date), (month_of(ref_.date) - 1) / 3 * 3 + 1, 1), 3);
+      case Unit::year: return date_of(year_of(ref_.date) + 1, 1, 1);
+      default: return ref_.date + Days{1};
+    }
+  }
+
   Local ref_in(int zone_minutes) const { return Zone::fixed(zone_minutes * 60).local(now_); }
 
   static Date add_calendar(Date date, Unit unit, double n, double& rest_days) {
@@ -192,7 +287,7 @@ class Resolver {
       start = instant(anchor);
       anchor_day_only = anchor.day_only;
       if (anchor.day_only && !calendar_only(*m.offset)) start = anchor.local.date == ref_.date ? now_ : start;
-    } else if (m.has_day() && !m.clock && !m.part) {
+    } else if (m.has_day() && !m.clock && !m.part && !(m.day_offset == 0 && !calendar_only(*m.offset))) {
       // "Thursday, two years from now", "november 10th in a year"
       const Instant there = add(now_, *m.offset, m.direction);
       Resolver later(there, zone_);
@@ -285,9 +380,9 @@ class Resolver {
   // --- days ---
 
   Result<Date> checked(int year, int month, int day) const {
-    if (year < 1 || year > 9999) return fail(Errc::invalid_time, fmt::format("the year {} is not in 1 to 9999", year));
+    if (year < 1 || year > 9999) return fail(Errc::impossible_time, fmt::format("the year {} is not in 1 to 9999", year));
     if (!is_date(year, month, day))
-      return fail(Errc::invalid_time, fmt::format("{:04}-{:02} has no day {}", year, month, day));
+      return fail(Errc::impossible_time, fmt::format("{:04}-{:02} has no day {}", year, month, day));
     return date_of(year, month, day);
   }
 
@@ -298,12 +393,12 @@ class Resolver {
     const int day = m.day.value_or(1);
     if (m.year || m.year_offset) {
       const auto date = lunar_date(base_year(m), month, day);
-      if (!date) return fail(Errc::invalid_time, "there is no such lunar date");
+      if (!date) return fail(Errc::impossible_time, "there is no such lunar date");
       return *date;
     }
     for (int year = lunar_year_of(ref_.date); year <= lunar_year_of(ref_.date) + 2; ++year)
       if (const auto date = lunar_date(year, month, day); date && *date >= ref_.date) return *date;
-    return fail(Errc::invalid_time, "there is no such lunar date");
+    return fail(Errc::impossible_time, "there is no such lunar date");
   }
 
   Result<Date> named_day(const Moment& m) const {
@@ -313,7 +408,7 @@ class Resolver {
     };
     if (m.year || m.year_offset) {
       const auto date = in_year(base_year(m));
-      if (!date) return fail(Errc::invalid_time, "the date of this day is not known for that year");
+      if (!date) return fail(Errc::impossible_time, "the date of this day is not known for that year");
       return *date;
     }
     if (m.last_occurrence) {
@@ -322,7 +417,7 @@ class Resolver {
     }
     for (int year = year_of(ref_.date); year < year_of(ref_.date) + 3; ++year)
       if (const auto date = in_year(year); date && *date >= ref_.date) return *date;
-    return fail(Errc::invalid_time, "the date of this day is not known for that year");
+    return fail(Errc::impossible_time, "the date of this day is not known for that year");
   }
 
   Result<Date> nth_day(const Moment& m) const {
@@ -347,25 +442,30 @@ class Resolver {
                          : first - Days{(weekday_of(first) - nth.weekday + 7) % 7 + 7 * (-nth.n - 1)};
       }
       if (!nth_weekday(year, month, nth.n, nth.weekday, date))
-        return fail(Errc::invalid_time, "that month has no such day");
+        return fail(Errc::impossible_time, "that month has no such day");
       if (date < ref_.date && m.next_occurrence && !m.year) {
         const Date next = add_months(date_of(year, month, 1), 1);
         nth_weekday(year_of(next), month_of(next), nth.n, nth.weekday, date);
       } else if (date < ref_.date && m.month && !m.year && !m.year_offset) {
         if (!nth_weekday(year + 1, month, nth.n, nth.weekday, date))
-          return fail(Errc::invalid_time, "that month has no such day");
+          return fail(Errc::impossible_time, "that month has no such day");
       }
       return date;
     }
     const Date first = month == 0 ? date_of(year, 1, 1) : date_of(year, month, 1);
     const Date last = month == 0 ? date_of(year, 12, 31) : add_months(first, m.quarter ? 3 : 1) - Days{1};
     if (nth.unit == Unit::week) {
-      const Date monday = monday_of(first);
-      return nth.n > 0 ? monday + Days{7 * (nth.n - 1) + (weekday_of(first) > 4 ? 7 : 0)}
-                       : monday_of(last) + Days{7 * (nth.n + 1)};
+      if (nth.n < 0) return monday_of(last) + Days{7 * (nth.n + 1)};
+      // Of a year: as ISO counts them. Of a month: those that begin in it.
+      const int behind = month == 0 ? (weekday_of(first) > 4 ? 7 : 0) : weekday_of(first) > 1 ? 7 : 0;
+      return monday_of(first) + Days{7 * (nth.n - 1) + behind};
+    }
+    if (nth.unit == Unit::month) {
+      if (nth.n < 1 || nth.n > 12) return fail(Errc::impossible_time, "a year has 12 months");
+      return date_of(year, nth.n, 1);
     }
     const Date date = nth.n > 0 ? first + Days{nth.n - 1} : last + Days{nth.n + 1};
-    if (date > last || date < first) return fail(Errc::invalid_time, "there is no such day in it");
+    if (date > last || date < first) return fail(Errc::impossible_time, "there is no such day in it");
     return date;
   }
 
@@ -373,7 +473,8 @@ class Resolver {
     if (m.edge) return edge_day(m);
     if (m.nth) return nth_day(m);
     if (m.iso_week) {
-      const Date first = monday_of(date_of(*m.year, 1, 4));
+      BELFRY_TRY(const Date fourth, checked(base_year(m), 1, 4));
+      const Date first = monday_of(fourth);
       return first + Days{7 * (*m.iso_week - 1) + m.weekday.value_or(1) - 1};
     }
     if (m.holiday || m.term) {
@@ -390,19 +491,27 @@ class Resolver {
     if (m.quarter || m.quarter_offset) return quarter_day(m);
     if (m.season) return date_of(base_year(m), *m.season == 3 ? 12 : 3 + 3 * *m.season, 1);
     if (m.half_year) return date_of(base_year(m), *m.half_year == 1 ? 1 : 7, 1);
-    if (m.week) return *m.week == 0 ? ref_.date : monday_of(ref_.date) + Days{7 * *m.week};
-    if (m.month) {
-      int year = base_year(m);
-      if (!m.year && !m.year_offset && *m.month < month_of(ref_.date)) ++year;
-      return checked(year, *m.month, 1);
-    }
-    if (m.month_offset)
-      return *m.month_offset == 0 ? ref_.date
-                                  : date_of(year_of(add_months(ref_.date, *m.month_offset)),
-                                            month_of(add_months(ref_.date, *m.month_offset)), 1);
-    if (m.year) return checked(*m.year, 1, 1);
-    if (m.year_offset) return *m.year_offset == 0 ? ref_.date : date_of(base_year(m), 1, 1);
+    if (m.week) return monday_of(ref_.date) + Days{7 * (*m.week + (m.after ? 1 : 0))};
+    if (m.month) return month_day(m);
+    const int after = m.after ? 1 : 0;
+    if (m.month_offset) return first_of_month(add_months(ref_.date, *m.month_offset + after));
+    if (m.decade_offset) return checked((year_of(ref_.date) / 10 + *m.decade_offset) * 10, 1, 1);
+    if (m.year || m.year_offset) return checked(base_year(m) + after, 1, 1);
     return ref_.date;
+  }
+
+  static Date first_of_month(Date date) { return date_of(year_of(date), month_of(date), 1); }
+
+  // The first day of a month that is named.
+  Result<Date> month_day(const Moment& m) const {
+    const int here = month_of(ref_.date);
+    int year = base_year(m);
+    if (!m.year && !m.year_offset) {
+      if (m.last_occurrence) year -= *m.month >= here ? 1 : 0;
+      if (!m.last_occurrence && (*m.month < here || (m.next_occurrence && *m.month == here))) ++year;
+    }
+    BELFRY_TRY(const Date first, checked(year, *m.month, 1));
+    return m.after ? add_months(first, 1) : first;
   }
 
   Result<Date> month_and_day(const Moment& m) const {
@@ -412,7 +521,7 @@ class Resolver {
       const Date date = date_of(year, *m.month, *m.day);
       if (date >= ref_.date) return date;
     }
-    return fail(Errc::invalid_time, fmt::format("month {} has no day {}", *m.month, *m.day));
+    return fail(Errc::impossible_time, fmt::format("month {} has no day {}", *m.month, *m.day));
   }
 
   Result<Date> day_of_month(const Moment& m) const {
@@ -432,7 +541,7 @@ class Resolver {
       if (!m.weekday || weekday_of(date) == *m.weekday) return date;
     }
     if (plain) return *plain;
-    return fail(Errc::invalid_time, fmt::format("no month has a day {}", *m.day));
+    return fail(Errc::impossible_time, fmt::format("no month has a day {}", *m.day));
   }
 
   Result<Date> weekday_day(const Moment& m) const {
@@ -441,12 +550,17 @@ class Resolver {
       if (*m.week == 0 && date < ref_.date) date += Days{7};
       return date;
     }
-    int ahead = (*m.weekday - weekday_of(ref_.date) + 7) % 7;
-    if (ahead == 0) {
-      const bool later_today = m.clock && !m.part && false;
-      ahead = later_today ? 0 : 7;
-    }
+    const int ahead = (*m.weekday - weekday_of(ref_.date) + 7) % 7;
+    if (m.last_occurrence) return ref_.date - Days{(ahead == 0 ? 7 : 7 - ahead) - 7 * m.weekday_shift};
+    if (ahead == 0 && !is_later_today(m)) return ref_.date + Days{7 + 7 * m.weekday_shift};
     return ref_.date + Days{ahead + 7 * m.weekday_shift};
+  }
+
+  // "Friday at 8pm", said on a Friday afternoon, is tonight; "Friday" alone is not today.
+  bool is_later_today(const Moment& m) const {
+    if (!m.clock && !m.part) return false;
+    Found ignored;
+    return time_of(m, ignored) > ref_.time;
   }
 
   Result<Date> weekend_day(const Moment& m) const {
@@ -456,7 +570,7 @@ class Resolver {
 
   Result<Date> quarter_day(const Moment& m) const {
     const Date this_quarter = date_of(year_of(ref_.date), (month_of(ref_.date) - 1) / 3 * 3 + 1, 1);
-    if (m.quarter_offset) return *m.quarter_offset == 0 ? ref_.date : add_months(this_quarter, 3 * *m.quarter_offset);
+    if (m.quarter_offset) return add_months(this_quarter, 3 * *m.quarter_offset);
     int year = base_year(m);
     if (!m.year && !m.year_offset && date_of(year, *m.quarter * 3 - 2, 1) < this_quarter) ++year;
     return date_of(year, *m.quarter * 3 - 2, 1);
@@ -486,7 +600,7 @@ class Resolver {
       }
       default: {
         const int year = base_year(m);
-        if (year < 1 || year > 9999) return fail(Errc::invalid_time, "the year is not in 1 to 9999");
+        if (year < 1 || year > 9999) return fail(Errc::impossible_time, "the year is not in 1 to 9999");
         first = date_of(year, 1, 1);
         last = date_of(year, 12, 31);
       }
@@ -501,6 +615,24 @@ class Resolver {
   Local ref_;
 };
 
+std::string describe(const Wrong& wrong) {
+  static constexpr const char* kMonths[] = {"January", "February", "March",     "April",   "May",      "June",
+                                            "July",    "August",   "September", "October", "November", "December"};
+  switch (wrong.what) {
+    case Wrong::What::time_of_day:
+      return fmt::format("there is no {}:{:02}: a day has the hours 0 to 24, an hour the minutes 0 to 59", wrong.first,
+                         wrong.second);
+    case Wrong::What::half_day_hour:
+      return fmt::format("there is no hour {} with am or pm: those go from 1 to 12", wrong.first);
+    case Wrong::What::month: return fmt::format("there is no month {}: a year has 12", wrong.first);
+    case Wrong::What::day_of_month:
+      if (wrong.first < 1 || wrong.first > 12) return fmt::format("there is no date {}/{}", wrong.first, wrong.second);
+      return fmt::format("{} has no day {}", kMonths[wrong.first - 1], wrong.second);
+    case Wrong::What::weekday: return fmt::format("there is no day {} of the week: it has 7", wrong.first);
+  }
+  return "there is no such time";
+}
+
 Date next_on(const std::vector<int>& weekdays, Date from) {
   for (int i = 0; i < 7; ++i)
     if (std::find(weekdays.begin(), weekdays.end(), weekday_of(from + Days{i})) != weekdays.end())
@@ -511,7 +643,7 @@ Date next_on(const std::vector<int>& weekdays, Date from) {
 }  // namespace
 
 Result<Resolved> resolve(const Expression& e, Instant now, const Zone& zone) {
-  if (!e.impossible.empty()) return fail(Errc::invalid_time, e.impossible);
+  if (e.impossible) return fail(Errc::impossible_time, describe(*e.impossible));
   Resolver resolver(now, zone);
   Resolved out;
   if (e.shape == Shape::duration) {
@@ -562,12 +694,7 @@ Result<Resolved> resolve(const Expression& e, Instant now, const Zone& zone) {
     other.local = *start.other;
     out.alternatives.push_back(resolver.instant(other));
   }
-  if (e.end) {
-    const auto end = resolver.moment(*e.end, start.local.date);
-    if (end) out.end = resolver.instant(*end);
-  } else if (e.length) {
-    out.end = resolver.add(out.at, *e.length, 1);
-  }
+  BELFRY_CHECK(resolver.find_end(e, start, out));
   return out;
 }
 

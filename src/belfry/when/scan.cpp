@@ -276,6 +276,13 @@ class Scanner {
       found = find_word(normal_text(at_, at_ + n));
       length = n;
     }
+    // 九月初九, 10月底, 19年底: behind a number 月 and 年 are marks, and the rest stands by itself.
+    const bool edge = found && (found->second == Kind::end || found->second == Kind::begin || found->second == Kind::middle);
+    if (edge && !out_.list.empty() && out_.list.back().kind == Kind::number &&
+        out_.list.back().end == characters_[at_].begin) {
+      length = 1;
+      found = find_word(normal_text(at_, at_ + 1));
+    }
     const char32_t c = peek();
     const bool numeral = han_digit(c) >= 0 || han_scale(c) != 0 || c == U'廿' || c == U'卅';
     // 零 alone is "and"; at the front of a number it is part of it (零五分).

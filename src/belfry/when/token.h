@@ -97,6 +97,8 @@ enum class Kind : std::uint8_t {
   please,  // fluff that may stand anywhere: please, 请, 吧, 。
   ish,
   all,        // all, whole, full, 全
+  rest,       // the rest of
+  era,        // the year before its first: 民国 1911
   half_year,  // 上半年 1, 下半年 2
   ten_days,   // 上旬 1, 中旬 2, 下旬 3
   season,     // spring 0 …

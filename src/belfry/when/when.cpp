@@ -12,7 +12,7 @@ Result<Reading> read(std::string_view text, const Reference& reference) {
       reference.language == Language::chinese || (reference.language == Language::automatic && tokens.has_han);
   long steps = 0;
   const auto expression = find_expression(tokens, chinese, steps);
-  if (!expression) return fail(Errc::not_found, fmt::format("\"{}\" says nothing about time", text.substr(0, 100)));
+  if (!expression) return fail(Errc::not_a_time, fmt::format("\"{}\" says nothing about time", text.substr(0, 100)));
   BELFRY_TRY(const Resolved resolved, resolve(*expression, reference.now, reference.zone));
   return Reading{.at = resolved.at,
                  .end = resolved.end,

@@ -59,14 +59,14 @@ TEST(When, ReadsWhatPeopleWrite) {
 // W
 TEST(When, RefusesWhatIsNoTimeOrCannotBe) {
   static constexpr Line kLines[] = {
-      {"", "not_found"},
-      {"banana", "not_found"},
-      {"随便", "not_found"},
-      {"二月三十日", "invalid_time"},
-      {"25:00", "invalid_time"},
-      {"tomorrow at 25:00", "invalid_time"},
-      {"星期八", "invalid_time"},
-      {"Feb 30", "invalid_time"},
+      {"", "not_a_time"},
+      {"banana", "not_a_time"},
+      {"随便", "not_a_time"},
+      {"二月三十日", "impossible_time"},
+      {"25:00", "impossible_time"},
+      {"tomorrow at 25:00", "impossible_time"},
+      {"星期八", "impossible_time"},
+      {"Feb 30", "impossible_time"},
       {"\x01", "invalid_argument"},
       {"\xff", "invalid_argument"},
   };

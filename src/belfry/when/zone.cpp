@@ -27,7 +27,7 @@ Result<Zone> Zone::named(std::string_view name) {
   const bool plain = !name.empty() && name.size() < 64 && name.front() != '/' &&
                      name.find("..") == std::string_view::npos && !name.starts_with("Fixed/");
   if (!plain || !absl::LoadTimeZone(std::string(name), &zone.zone_))
-    return fail(Errc::invalid_argument,
+    return fail(Errc::unknown_timezone,
                 fmt::format("\"{}\" is not a time zone; an IANA name like Asia/Shanghai or an offset like +08:00 is",
                             name.substr(0, 64)));
   zone.name_ = name;

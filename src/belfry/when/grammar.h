@@ -1,0 +1,181 @@
+// The grammar of both languages, by recursive descent over tokens. Each rule either matches and moves on, or leaves
+// everything as it was. Every look at a token is counted.
+//
+// The rules live by room: grammar_numbers.cpp (numbers and spans of time), grammar_clock.cpp (times of day),
+// grammar_dates.cpp (written dates), grammar_days.cpp (days by their relation: next Friday, the end of the month, Easter),
+// grammar_ranges.cpp (ranges), grammar.cpp (moments and whole expressions).
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "belfry/when/expression.h"
+
+namespace belfry::when {
+
+// How surely something is about time. A weak match counts only if it is the whole text.
+constexpr int kWeak = 1;    // "1530", "may", "at 4"
+constexpr int kFair = 2;    // "3:30", "5/12"
+constexpr int kStrong = 3;  // "tomorrow", "3pm", "in 5 minutes"
+
+class Grammar {
+ public:
+  Grammar(const Tokens& tokens, bool chinese, long& steps) : tokens_(tokens.list), chinese_(chinese), steps_(steps) {}
+  std::optional<Expression> at(std::size_t first) {
+    at_ = first;
+    strength_ = 0;
+    impossible_.reset();
+    Expression e;
+    e.first = first;
+    if (!expression(e)) return std::nullopt;
+    e.last = at_;
+    e.strength = strength_;
+    e.impossible = impossible_;
+    return e;
+  }
+
+ private:
+  // --- tokens ---
+  const Token& peek(std::size_t ahead = 0) const {
+    ++steps_;
+    static const Token kEnd = [] {
+      Token token;
+      token.kind = Kind::end_of_text;
+      return token;
+    }();
+    return at_ + ahead < tokens_.size() ? tokens_[at_ + ahead] : kEnd;
+  }
+  bool is(Kind kind, std::size_t ahead = 0) const { return peek(ahead).kind == kind; }
+  bool accept(Kind kind) {
+    if (!is(kind)) return false;
+    ++at_;
+    return true;
+  }
+  bool word(std::string_view text, std::size_t ahead = 0) const { return peek(ahead).word == text; }
+  bool accept_word(std::string_view text) {
+    if (!word(text)) return false;
+    ++at_;
+    return true;
+  }
+  // Directly behind the token before it.
+  bool joined(std::size_t ahead = 0) const {
+    return at_ + ahead < tokens_.size() && at_ + ahead > 0 &&
+           tokens_[at_ + ahead].begin == tokens_[at_ + ahead - 1].end;
+  }
+  void sure(int strength) { strength_ = std::max(strength_, strength); }
+  // It is about time, but there is no such time; the rest is still read, so that the whole of it can be named.
+  void impossible(Wrong wrong) {
+    if (!impossible_) impossible_ = wrong;
+  }
+  // Remembers this place; called, goes back to it and says that nothing matched.
+  struct Back {
+    Grammar& grammar;
+    std::size_t at;
+    int strength;
+    std::optional<Wrong> impossible;
+    explicit Back(Grammar& g) : grammar(g), at(g.at_), strength(g.strength_), impossible(g.impossible_) {}
+    bool operator()() const {
+      grammar.at_ = at;
+      grammar.strength_ = strength;
+      grammar.impossible_ = impossible;
+      return false;
+    }
+  };
+
+  // --- numbers and spans ---
+  bool number(double& out);
+  bool whole(int& out, int least, int most);
+  bool ordinal_number(int& out);
+  bool chinese_ordinal(int& out);
+  static bool is_letter_unit(const Token& t) { return t.word.size() == 1 || t.word == "mo"; }
+  bool unit(Unit& out, bool counted, bool number_joined);
+  bool half_hour_words(Amount& out);
+  bool amount(Amount& out);
+  static int rank(Unit unit);
+  bool span(Span& out);
+
+  // --- times of day ---
+  bool meridiem_word(std::optional<int>& out);
+  bool trailing_part(Moment& m);
+  bool set_clock(Moment& m, int hour, int minute, int second, std::optional<int> half_day, bool exact);
+  bool digital_clock(Moment& m);
+  bool hour_clock(Moment& m);
+  bool past_clock(Moment& m);
+  bool chinese_clock(Moment& m);
+  bool shichen_clock(Moment& m);
+  bool time_of_day(Moment& m);
+  bool part_of_day(Moment& m);
+  bool zone_of_text(Moment& m);
+
+  // --- written dates ---
+  static int full_year(int n, int digits, bool& two);
+  bool year_behind(Moment& m);
+  bool good_day(int month, int day);
+  bool named_month(Moment& m);
+  bool numeric_date(Moment& m);
+  void iso_time(Moment& m);
+  bool iso_week_date(Moment& m);
+  bool chinese_date(Moment& m);
+  static bool counted_by_number(std::string_view word);
+  bool day_of_month(Moment& m);
+  bool weekday_and_day(Moment& m);
+
+  // --- days by their relation ---
+  bool nth_of_month(Moment& m);
+  bool chinese_nth(Moment& m);
+  bool quarter_of_year(Moment& m);
+  bool weekday_phrase(Moment& m);
+  bool relative_day(Moment& m);
+  bool unit_beside(Moment& m);
+  bool numbered_week(Moment& m);
+  bool century(Moment& m);
+  bool period(Moment& m);
+  bool holiday_phrase(Moment& m);
+  bool year_only(Moment& m);
+  bool year_at_the_end(Moment& m);
+  bool season_phrase(Moment& m);
+  bool edge_behind(Moment& m);
+
+  // --- ranges ---
+  bool range_word();
+  bool range_joint(bool between_word);
+  bool range_hour(Clock& out, bool& marked);
+  static void share_half_day(Clock& first, Clock& last);
+  bool clock_range(Moment& m);
+  bool range_day(int& out);
+  bool day_range(Moment& m);
+  bool year_range(Moment& m);
+  bool length_phrase(Moment& m);
+  bool reach_phrase(Moment& m);
+  bool rest_phrase(Moment& m);
+
+  // --- moments and whole expressions ---
+  bool offset_phrase(Moment& m);
+  bool now_phrase(Moment& m);
+  bool same_time_phrase(Moment& m);
+  bool slot(Moment& m);
+  bool connector();
+  static constexpr int kConnectorsMost = 3;
+  bool open_slot(Moment& m);
+  bool moment(Moment& m);
+  bool recurrence(Expression& e);
+  static void share_between(Moment& start, Moment& end);
+  bool expression(Expression& e);
+
+  const std::vector<Token>& tokens_;
+  bool chinese_;
+  long& steps_;
+  std::size_t at_ = 0;
+  int strength_ = 0;
+  std::optional<Wrong> impossible_;
+  bool clock_expected_ = false;  // a bare hour may come: "at", or a day stood before
+  bool clock_may_follow_ = false;  // "14 Feb from 9:30": a day stood before, and no time yet
+  bool on_before_ = false;
+  bool cantonese_ = false;
+};
+
+}  // namespace belfry::when
