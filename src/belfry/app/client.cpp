@@ -11,6 +11,7 @@
 
 #include "belfry/app/commands/commands.h"
 #include "belfry/app/config.h"
+#include "belfry/app/timezone.h"
 #include "belfry/base/limits.h"
 #include "belfry/net/http_client.h"
 
@@ -130,6 +131,12 @@ std::vector<Answer> Answer::list(std::string_view name) const {
   }
   return out;
 }
+Answer Answer::object(std::string_view name) const {
+  const auto found = find(name);
+  Answer one(found && found->kind == json::Kind::object ? *found : json::Value{json::Kind::object, "{}"});
+  one.body_ = body_;
+  return one;
+}
 std::vector<std::string> Answer::texts(std::string_view name) const {
   std::vector<std::string> out;
   const auto found = find(name);
@@ -178,6 +185,23 @@ Millis duration_argument(const std::string& flag, const std::string& text) {
   const auto duration = parse_duration(text);
   if (!duration) refuse_usage(fmt::format("{}: {}", flag, duration.error().detail));
   return *duration;
+}
+
+void write_time_argument(json::Writer& writer, const std::string& text) {
+  if (text.empty()) return;
+  if (parse_iso(text)) {
+    writer.field("deliverAt", text);
+    return;
+  }
+  writer.key("schedule").object().field("when", text).field("timezone", system_zone().name()).end();
+}
+
+void print_understood(const Answer& answer) {
+  if (!answer.has("understood")) return;
+  const Answer understood = answer.object("understood");
+  std::printf("  read as: %s\n", understood.object("sentence").text("en").c_str());
+  for (const std::string& other : understood.texts("alternatives"))
+    std::fprintf(stderr, "note: it could also mean %s\n", other.c_str());
 }
 
 void check_instant_argument(const std::string& flag, const std::string& text) {

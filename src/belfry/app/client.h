@@ -50,6 +50,7 @@ class Answer {
   bool flag(std::string_view name) const;
   std::string raw(std::string_view name) const;
   std::vector<Answer> list(std::string_view name) const;
+  Answer object(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
 
  private:
@@ -71,5 +72,10 @@ std::string readable_time(const std::string& iso, WallTime now);
 // Parses a duration or an instant of the command line, or ends the command with 2.
 Millis duration_argument(const std::string& flag, const std::string& text);
 void check_instant_argument(const std::string& flag, const std::string& text);
+// The time of a message, as the user wrote it: an instant as `deliverAt`, anything else as `schedule`, read by the server
+// in the zone of this machine. Nothing if it is empty.
+void write_time_argument(json::Writer& writer, const std::string& text);
+// How the server read a schedule, and what else it could mean.
+void print_understood(const Answer& answer);
 
 }  // namespace belfry::app

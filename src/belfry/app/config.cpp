@@ -122,6 +122,18 @@ const Setting kSettings[] = {
        config.retention = Millis{days * kDayMs};
        return {};
      }},
+    {"user", "timezone",
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(const when::Zone zone, when::Zone::named(value));
+       config.timezone = zone.name();
+       return {};
+     }},
+    {"user", "language",
+     [](Config& config, const std::string& value) -> Result<> {
+       if (value.empty()) return wrong(value, "auto, en or zh");
+       BELFRY_TRY(config.language, when::parse_language(value));
+       return {};
+     }},
     {"log", "level",
      [](Config& config, const std::string& value) -> Result<> {
        for (const auto& [name, level] : {std::pair("debug", log::Level::debug), std::pair("info", log::Level::info),

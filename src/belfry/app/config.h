@@ -13,6 +13,7 @@
 #include "belfry/base/limits.h"
 #include "belfry/base/log.h"
 #include "belfry/base/result.h"
+#include "belfry/when/when.h"
 
 namespace belfry::app {
 
@@ -29,6 +30,8 @@ struct Config {
   int connections_max = 10'000;
   int attempts_max = kAttemptsMax;
   Millis retention = kRetentionDefault;
+  std::string timezone;  // the user's; empty: that of the machine
+  when::Language language = when::Language::automatic;
   log::Level log_level = log::Level::info;
   LogForm log_form = LogForm::automatic;
 };

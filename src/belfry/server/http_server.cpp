@@ -54,11 +54,14 @@ class HttpServer::Impl {
                 .tasks = tasks_,
                 .now = clock.now().boot,
                 .date = http_date(clock.now().wall)},
-        messages_(bus, clock),
+        times_(clock, options_.times),
+        messages_(bus, clock, times_),
+        when_(times_),
         mailboxes_(bus, tasks_),
         agents_(bus),
         status_(bus, store, !options_.token.empty(), [this] { return static_cast<int>(connections_.size()); }) {
     messages_.add_to(router_);
+    when_.add_to(router_);
     mailboxes_.add_to(router_);
     agents_.add_to(router_);
     status_.add_to(router_);
@@ -188,7 +191,9 @@ class HttpServer::Impl {
   TaskGroup tasks_;
   Shared shared_;
   std::unordered_set<Connection*> connections_;
+  TimeReader times_;
   MessageRoutes messages_;
+  WhenRoutes when_;
   MailboxRoutes mailboxes_;
   AgentRoutes agents_;
   StatusRoutes status_;

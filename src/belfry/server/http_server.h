@@ -11,6 +11,7 @@
 #include "belfry/bus/message_bus.h"
 #include "belfry/clock/clock.h"
 #include "belfry/server/guard.h"
+#include "belfry/server/time_reader.h"
 #include "belfry/store/store.h"
 
 namespace belfry::server {
@@ -24,6 +25,7 @@ struct ServerOptions {
   std::vector<std::string> allow_hosts;
   std::string token;
   int connections_max = kConnectionsMax;
+  TimeReader::Options times;
 };
 
 class HttpServer {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "belfry/server/routes.h"
+#include "belfry/server/time_reader.h"
 #include "belfry/server/wire.h"
 
 namespace belfry::server {
@@ -105,13 +106,26 @@ class LineReader {
   int lines_ = 0;
 };
 
-Result<bus::Outgoing> read_line(const LineReader::Line& line, std::vector<std::string>& warnings) {
+// What the text of a schedule means now: from here on it is an instant like any other.
+Result<> resolve_schedule(wire::SendRequest& request, const TimeReader& times) {
+  if (!request.schedule) return {};
+  BELFRY_TRY(request.understood, times.read_schedule(*request.schedule));
+  request.message.deliver_at = request.understood->at;
+  return {};
+}
+
+std::optional<wire::Understood> understood(const wire::SendRequest& request) {
+  if (!request.understood) return std::nullopt;
+  return wire::Understood{*request.understood, request.schedule->text};
+}
+
+Result<wire::SendRequest> read_line(const LineReader::Line& line, const TimeReader& times) {
   if (line.too_long) return fail(Errc::too_large, fmt::format("the line is longer than {} bytes", kBodyBytesMax));
   BELFRY_TRY(wire::SendRequest request, wire::read_send(line.text));
   if (request.to_is_list) return fail(Errc::invalid_argument, "to is a list; in a batch each line has one recipient");
-  warnings = std::move(request.warnings);
+  BELFRY_CHECK(resolve_schedule(request, times));
   request.message.to = std::move(request.to.front());
-  return std::move(request.message);
+  return request;
 }
 
 }  // namespace
@@ -153,12 +167,13 @@ Task<void> MessageRoutes::finish_sends(BootTime deadline) {
 Task<Response> MessageRoutes::send(Request request) {
   auto read = wire::read_send(request.body);
   if (!read) co_return error_response(read.error());
+  if (const auto resolved = resolve_schedule(*read, times_); !resolved) co_return error_response(resolved.error());
   const OnItsWay on_its_way(*this);
   if (!read->to_is_list) {
     read->message.to = std::move(read->to.front());
     const auto sent = co_await bus_.send(std::move(read->message));
     if (!sent) co_return error_response(sent.error());
-    co_return json_response(201, wire::sent(*sent, read->warnings));
+    co_return json_response(201, wire::sent(*sent, read->warnings, understood(*read)));
   }
   std::vector<Result<bus::Sent>> results(read->to.size(), fail(Errc::storage_failed, "not sent"));
   std::vector<bus::Outgoing> messages;
@@ -198,14 +213,13 @@ Task<Response> MessageRoutes::send_batch(Request, Exchange& exchange) {
   LineReader::Chunk chunk = co_await reader.next();
   if (chunk.lines.empty() && chunk.problem) co_return error_response(*chunk.problem);
   while (true) {
-    std::vector<Result<bus::Outgoing>> read;
-    std::vector<std::vector<std::string>> warnings(chunk.lines.size());
+    std::vector<Result<wire::SendRequest>> read;
     std::vector<bus::Outgoing> messages;
     read.reserve(chunk.lines.size());
     messages.reserve(chunk.lines.size());
     for (std::size_t i = 0; i < chunk.lines.size(); ++i) {
-      read.push_back(read_line(chunk.lines[i], warnings[i]));
-      if (read.back()) messages.push_back(std::move(*read.back()));
+      read.push_back(read_line(chunk.lines[i], times_));
+      if (read.back()) messages.push_back(std::move(read.back()->message));
     }
     const bool last = chunk.last;
     const std::optional<Error> problem = std::move(chunk.problem);
@@ -223,7 +237,7 @@ Task<Response> MessageRoutes::send_batch(Request, Exchange& exchange) {
       const Error* error = read[i] ? nullptr : &read[i].error();
       const Result<bus::Sent>* outcome = error ? nullptr : &sent[next++];
       if (outcome && !*outcome) error = &outcome->error();
-      answer += error ? error_json(*error) : wire::sent(**outcome, warnings[i]);
+      answer += error ? error_json(*error) : wire::sent(**outcome, read[i]->warnings, understood(*read[i]));
       answer += '\n';
     }
     if (problem) answer += error_json(*problem) + '\n';
@@ -251,8 +265,15 @@ Task<Response> MessageRoutes::get(Request request) {
 Task<Response> MessageRoutes::move(Request request) {
   const auto id = bus::parse_message_id(request.parameter);
   if (!id) co_return error_response(id.error());
-  const auto wanted = wire::read_move(request.body);
+  auto wanted = wire::read_move(request.body);
   if (!wanted) co_return error_response(wanted.error());
+  std::optional<when::Reading> reading;
+  if (wanted->schedule) {
+    auto read = times_.read_schedule(*wanted->schedule);
+    if (!read) co_return error_response(read.error());
+    reading = std::move(*read);
+    wanted->deliver_at = reading->at;
+  }
   std::vector<std::string> warnings;
   Result<bus::MessageInfo> info;
   if (wanted->deliver_at) {
@@ -264,7 +285,9 @@ Task<Response> MessageRoutes::move(Request request) {
     info = co_await bus_.reschedule_after(*id, wanted->delay);
   }
   if (!info) co_return error_response(info.error());
-  co_return json_response(200, wire::info(*info, warnings));
+  std::optional<wire::Understood> how;
+  if (reading) how.emplace(wire::Understood{*reading, wanted->schedule->text});
+  co_return json_response(200, wire::info(*info, warnings, how));
 }
 
 Task<Response> MessageRoutes::cancel(Request request) {

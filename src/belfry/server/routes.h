@@ -11,9 +11,12 @@
 
 namespace belfry::server {
 
+class TimeReader;
+
 class MessageRoutes {
  public:
-  MessageRoutes(bus::MessageBus& bus, Clock& clock) : bus_(bus), clock_(clock) {}
+  MessageRoutes(bus::MessageBus& bus, Clock& clock, const TimeReader& times)
+      : bus_(bus), clock_(clock), times_(times) {}
   void add_to(Router& router);
   // Resumes when every send that the bus has taken is answered, or at the deadline: for a stop.
   Task<void> finish_sends(BootTime deadline);
@@ -35,9 +38,21 @@ class MessageRoutes {
 
   bus::MessageBus& bus_;
   Clock& clock_;
+  const TimeReader& times_;
   int on_their_way_ = 0;
   int batches_ = 0;
   Wake sends_done_;
+};
+
+class WhenRoutes {
+ public:
+  explicit WhenRoutes(const TimeReader& times) : times_(times) {}
+  void add_to(Router& router);
+
+ private:
+  Task<Response> read(Request request);
+
+  const TimeReader& times_;
 };
 
 class MailboxRoutes {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "belfry/when/report.h"
 #include "belfry/base/limits.h"
 #include "belfry/bus/delay.h"
 #include "belfry/server/http_message.h"
@@ -84,6 +85,14 @@ class Fields {
     return {};
   }
 
+  Result<> flag(std::string_view name, bool& into) const {
+    const auto value = find(name);
+    if (!value) return {};
+    if (value->kind != json::Kind::boolean) return wrong_type(name, *value, "true or false");
+    into = value->raw == "true";
+    return {};
+  }
+
   Result<> instant(std::string_view name, std::optional<WallTime>& into) const {
     const auto value = find(name);
     if (!value) return {};
@@ -140,6 +149,32 @@ Result<> read_recipients(const Fields& fields, SendRequest& request) {
   if (to->kind != json::Kind::string) return wrong_type("to", *to, "the id of a recipient or a list of them");
   request.to.push_back(json::text(*to));
   return bus::check_id("to", request.to.front());
+}
+
+// "tomorrow at 9", or {"when":"明天9点","timezone":"Asia/Shanghai","language":"zh"}
+Result<> read_schedule(const Fields& fields, std::optional<TimeText>& into) {
+  const auto value = fields.find("schedule");
+  if (!value) return {};
+  TimeText time;
+  if (value->kind == json::Kind::object) {
+    BELFRY_TRY(const Fields inner, Fields::read("schedule", value->raw, {"when", "timezone", "language"}));
+    BELFRY_CHECK(inner.text("when", time.text));
+    BELFRY_CHECK(inner.text("timezone", time.timezone));
+    BELFRY_CHECK(inner.text("language", time.language));
+  } else if (value->kind == json::Kind::string) {
+    time.text = json::text(*value);
+  } else {
+    return wrong_type("schedule", *value, "a time like \"tomorrow at 9\", or an object with when, timezone, language");
+  }
+  into = std::move(time);
+  return {};
+}
+
+void write_understood(json::Writer& writer, const std::optional<Understood>& understood) {
+  if (!understood) return;
+  writer.key("understood").object();
+  when::write_reading(writer, understood->reading, understood->text);
+  writer.end();
 }
 
 Result<> read_leases(const Fields& fields, std::vector<std::string>& leases) {
@@ -225,7 +260,7 @@ void write_counts(json::Writer& writer, const bus::Counts& counts) {
 Result<SendRequest> read_send(std::string_view body) {
   BELFRY_TRY(
       const Fields fields,
-      Fields::read("a send", body, {"to", "payload", "from", "taskId", "delayMs", "deliverAt", "expiresAt", "key"}));
+      Fields::read("a send", body, {"to", "payload", "from", "taskId", "delayMs", "deliverAt", "schedule", "expiresAt", "key"}));
   SendRequest request;
   BELFRY_CHECK(read_recipients(fields, request));
   const auto payload = fields.find_any("payload");
@@ -241,6 +276,9 @@ Result<SendRequest> read_send(std::string_view body) {
   BELFRY_CHECK(fields.text("key", message.key));
   if (fields.find("key") && message.key.empty())
     return fail(Errc::invalid_argument, "key is empty; give each send a name of its own, or leave it out");
+  BELFRY_CHECK(read_schedule(fields, request.schedule));
+  if (request.schedule && (message.deliver_at || fields.find("delayMs")))
+    return fail(Errc::invalid_argument, "schedule stands beside deliverAt or delayMs; one message has one time");
   if (const auto delay = fields.find("delayMs")) {
     bus::DelayReading reading = bus::read_delay(*delay);
     message.delay = reading.delay;
@@ -261,13 +299,28 @@ bus::Outgoing message_for(const SendRequest& request, const std::string& recipie
   return message;
 }
 
+Result<TimeText> read_when(std::string_view body) {
+  BELFRY_TRY(const Fields fields,
+             Fields::read("a time to read", body, {"text", "now", "timezone", "language", "strict"}));
+  TimeText time;
+  if (!fields.find("text"))
+    return fail(Errc::invalid_argument, "text is missing: a time like \"tomorrow at 9\" or 明天9点");
+  BELFRY_CHECK(fields.text("text", time.text));
+  BELFRY_CHECK(fields.instant("now", time.now));
+  BELFRY_CHECK(fields.text("timezone", time.timezone));
+  BELFRY_CHECK(fields.text("language", time.language));
+  BELFRY_CHECK(fields.flag("strict", time.strict));
+  return time;
+}
+
 Result<MoveRequest> read_move(std::string_view body) {
-  BELFRY_TRY(const Fields fields, Fields::read("a change of time", body, {"deliverAt", "delayMs"}));
+  BELFRY_TRY(const Fields fields, Fields::read("a change of time", body, {"deliverAt", "delayMs", "schedule"}));
   MoveRequest request;
   BELFRY_CHECK(fields.instant("deliverAt", request.deliver_at));
+  BELFRY_CHECK(read_schedule(fields, request.schedule));
   const auto delay = fields.find("delayMs");
-  if (request.deliver_at.has_value() == delay.has_value())
-    return fail(Errc::invalid_argument, "one of deliverAt and delayMs is needed, and only one");
+  if (int{request.deliver_at.has_value()} + int{delay.has_value()} + int{request.schedule.has_value()} != 1)
+    return fail(Errc::invalid_argument, "one of deliverAt, delayMs and schedule is needed, and only one");
   if (delay) {
     bus::DelayReading reading = bus::read_delay(*delay);
     // Unlike a send, a change that makes no sense is better not made.
@@ -391,10 +444,12 @@ Result<> read_nothing(std::string_view body) {
 
 // --- answers ---
 
-std::string sent(const bus::Sent& sent, const std::vector<std::string>& warnings) {
+std::string sent(const bus::Sent& sent, const std::vector<std::string>& warnings,
+                 std::optional<Understood> understood) {
   json::Writer writer;
   writer.object();
   write_sent(writer, sent, warnings);
+  write_understood(writer, understood);
   return writer.end().take();
 }
 
@@ -410,13 +465,24 @@ std::string sent_to_each(const SendRequest& request, const std::vector<Result<bu
     }
     writer.end();
   }
-  return writer.end().end().take();
+  writer.end();
+  if (request.understood) write_understood(writer, Understood{*request.understood, request.schedule->text});
+  return writer.end().take();
 }
 
-std::string info(const bus::MessageInfo& info, const std::vector<std::string>& warnings) {
+std::string reading(const when::Reading& reading, std::string_view text) {
+  json::Writer writer;
+  writer.object().field("ok", true);
+  when::write_reading(writer, reading, text);
+  return writer.end().take();
+}
+
+std::string info(const bus::MessageInfo& info, const std::vector<std::string>& warnings,
+                 std::optional<Understood> understood) {
   json::Writer writer;
   writer.object();
   write_info(writer, info, true);
+  write_understood(writer, understood);
   write_warnings(writer, warnings, {});
   return writer.end().take();
 }

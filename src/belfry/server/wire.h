@@ -11,15 +11,28 @@
 #include "belfry/base/json.h"
 #include "belfry/base/result.h"
 #include "belfry/bus/message_bus.h"
+#include "belfry/when/when.h"
 
 namespace belfry::server::wire {
 
 // --- requests ---
 
+// A time expression, and how it is to be read; what is empty is the server's.
+struct TimeText {
+  std::string text;
+  std::string timezone;
+  std::string language;
+  std::optional<WallTime> now;
+  bool strict = false;
+};
+Result<TimeText> read_when(std::string_view body);
+
 struct SendRequest {
   std::vector<std::string> to;
   bool to_is_list = false;
   bus::Outgoing message;  // `to` is empty here
+  std::optional<TimeText> schedule;
+  std::optional<when::Reading> understood;  // how the schedule was read
   std::vector<std::string> warnings;
 };
 Result<SendRequest> read_send(std::string_view body);
@@ -27,8 +40,9 @@ Result<SendRequest> read_send(std::string_view body);
 bus::Outgoing message_for(const SendRequest& request, const std::string& recipient);
 
 struct MoveRequest {
+  std::optional<TimeText> schedule;
   std::optional<WallTime> deliver_at;
-  Millis delay{0};  // counts if there is no deliver_at
+  Millis delay{0};  // counts if there is neither
 };
 Result<MoveRequest> read_move(std::string_view body);
 
@@ -71,10 +85,18 @@ Result<> read_nothing(std::string_view body);
 
 // --- answers ---
 
-std::string sent(const bus::Sent& sent, const std::vector<std::string>& warnings);
+// An answer's `understood`: how a schedule was read.
+struct Understood {
+  const when::Reading& reading;
+  std::string_view text;
+};
+std::string reading(const when::Reading& reading, std::string_view text);
+std::string sent(const bus::Sent& sent, const std::vector<std::string>& warnings,
+                 std::optional<Understood> understood = std::nullopt);
 // One answer a recipient, in the order of `to`.
 std::string sent_to_each(const SendRequest& request, const std::vector<Result<bus::Sent>>& results);
-std::string info(const bus::MessageInfo& info, const std::vector<std::string>& warnings = {});
+std::string info(const bus::MessageInfo& info, const std::vector<std::string>& warnings = {},
+                 std::optional<Understood> understood = std::nullopt);
 std::string list(const bus::ListResult& result);
 std::string deliveries(const std::vector<bus::Delivery>& deliveries, bool stopping);
 // `counted` is the name of the number: acked, extended, released.

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "belfry/when/token.h"
@@ -55,7 +56,9 @@ struct Moment {
   std::optional<int> season;
   std::optional<int> half_year;
   bool weekend = false;
-  int weekday_shift = 0;     // "Friday after next", 下下周: weeks to add to a bare weekday
+  int weekday_shift = 0;      // "Friday after next", 下下周: weeks to add to a bare weekday
+  int beside = 0;             // "the Monday after Easter": after or before the anchor
+  bool of_that_week = false;  // "Friday in two weeks": of that week, whatever day it begins from
   std::optional<Kind> edge;  // begin, middle, end of the period
   Unit edge_unit = Unit::month;
   bool next_occurrence = false;  // "next Christmas"
@@ -66,7 +69,8 @@ struct Moment {
   std::optional<Part> part;
   int part_shade = 0;  // -1 early, 1 late
   bool same_time = false;
-  std::optional<int> zone_minutes;
+  std::optional<int> zone_minutes;  // the zone that the text names: an offset,
+  std::string_view region;          // or an IANA name
 
   // --- relative ---
   bool now = false;
@@ -103,16 +107,18 @@ struct Moment {
 
 enum class Shape { moment, range, duration, recurrence };
 
+// every two weeks on Monday; the time of day, the month and the holiday stand in the expression's `start`
 struct Recurrence {
-  int every = 1;
+  double every = 1;  // half an hour: 0.5
   Unit unit = Unit::day;
   std::vector<int> weekdays;
-  bool weekdays_only = false;  // Monday to Friday
+  std::vector<int> month_days;  // -1: the last one
+  std::optional<Nth> nth;       // the first Monday of each month
 };
 
 // What cannot be about a time that was understood: 25:00, 13月1日, Feb 30.
 struct Wrong {
-  enum class What { time_of_day, half_day_hour, month, day_of_month, weekday };
+  enum class What { time_of_day, half_day_hour, month, day_of_month, weekday, week };
   What what;
   int first = 0;   // the hour, the month
   int second = 0;  // the minute, the day

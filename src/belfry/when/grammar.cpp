@@ -33,7 +33,7 @@ bool Grammar::offset_phrase(Moment& m) {
     ++at_;
     for_word = true;
   }
-  while (accept(about)) {
+  while (accept(about) || accept(exactly)) {
   }
   accept(tilde);
   int sign = 1;
@@ -127,6 +127,17 @@ bool Grammar::offset_phrase(Moment& m) {
     }
     anchor_back();
   }
+  // a week tomorrow, two weeks on Friday
+  const bool weeks = amounts.size() == 1 && (amounts[0].unit == Unit::week || amounts[0].unit == Unit::fortnight);
+  if (!lead && weeks && is(Kind::day)) {
+    Moment anchor;
+    anchor.day_offset = peek().whole();
+    ++at_;
+    m.offset = amounts;
+    m.anchor = {anchor};
+    sure(kStrong);
+    return true;
+  }
   if (lead) {
     m.offset = amounts;
     m.within = inside;
@@ -164,6 +175,11 @@ bool Grammar::same_time_phrase(Moment& m) {
   const Back back(*this);
   accept(Kind::at);
   accept(the);
+  if (is(Kind::now) && word("此时") && m.has_day()) {
+    ++at_;
+    m.same_time = true;
+    return true;
+  }
   if (is(same) && peek().han) {
     ++at_;
     m.same_time = true;
@@ -179,12 +195,20 @@ bool Grammar::same_time_phrase(Moment& m) {
 
 // One slot of a moment more.
 bool Grammar::slot(Moment& m) {
+  if (m.empty() && at_ < tokens_.size() && tokens_[at_].word.starts_with('p')) {
+    const Back back(*this);
+    Span ignored;
+    const bool iso = iso_duration(ignored);
+    back();
+    if (iso) return false;  // a span by itself
+  }
   return iso_week_date(m) || reach_phrase(m) || rest_phrase(m) || offset_phrase(m) || length_phrase(m) ||
          now_phrase(m) || same_time_phrase(m) || nth_of_month(m) || unit_beside(m) || weekday_phrase(m) ||
          day_range(m) || clock_range(m) || quarter_of_year(m) || relative_day(m) || holiday_phrase(m) ||
          numbered_week(m) || century(m) || year_range(m) || numeric_date(m) || named_month(m) || chinese_date(m) ||
-         chinese_nth(m) || period(m) || edge_behind(m) || weekday_and_day(m) || time_of_day(m) || part_of_day(m) ||
-         day_of_month(m) || zone_of_text(m) || season_phrase(m) || year_at_the_end(m) || year_only(m);
+         chinese_nth(m) || period(m) || edge_behind(m) || weekday_and_day(m) || year_at_the_end(m) ||
+         time_of_day(m) || part_of_day(m) ||
+         day_of_month(m) || zone_of_text(m) || season_phrase(m) || year_only(m);
 }
 
 // Words that join slots.
@@ -252,7 +276,9 @@ bool Grammar::moment(Moment& m) {
       found = slot(m) || open_slot(m);
       if (found) break;
       if (is(Kind::dash) && any) {
-        if (dash_used || !(m.has_day() && !m.clock)) break;
+        // "6 jan 2027 - 6:37am"; another date behind it is the end of a range
+        const bool clock_behind = is(Kind::number, 1) && (is(colon, 2) || is(meridiem, 2) || is(Kind::oclock, 2));
+        if (dash_used || !(m.has_day() && !m.clock) || !clock_behind) break;
         dash_used = true;
       }
       if (!connector()) break;
@@ -269,129 +295,12 @@ bool Grammar::moment(Moment& m) {
   return any;
 }
 
-bool Grammar::recurrence(Expression& e) {
-  const Back back(*this);
-  if (is(often)) {
-    e.shape = Shape::recurrence;
-    e.recurrence = {1, peek().unit(), {}, false};
-    if (peek().unit() == Unit::fortnight) e.recurrence = {2, Unit::week, {}, false};
-    ++at_;
-    sure(kStrong);
-    moment(e.start);
-    return true;
-  }
-  if (!is(every)) {
-    // "on Mondays"
-    accept(Kind::on);
-    if (is(Kind::weekday) && peek().word.size() > 5 && peek().word.ends_with('s') && peek().word != "tues" &&
-        peek().word != "wednes" && peek().word != "thurs") {
-      e.shape = Shape::recurrence;
-      e.recurrence = {1, Unit::week, {peek().whole()}, false};
-      ++at_;
-      moment(e.start);
-      e.start.weekday.reset();
-      sure(kStrong);
-      return true;
-    }
-    return back();
-  }
-  const int skip = peek().whole();
-  const bool zh_gap = peek().word == "每隔";
-  ++at_;
-  e.shape = Shape::recurrence;
-  e.recurrence.every = 1;
-  double n = 1;
-  accept(and_);
-  bool numbered = false;
-  if (is(Kind::number) && !is(day_mark, 1)) {
-    const Back number_back(*this);
-    if (!number(n) || n < 1 || n > 10'000) return back();
-    numbered = true;
-    if (is(month_mark) && !is(ge)) {
-      number_back();
-      numbered = false;
-      n = 1;
-    }
-  } else if (is(Kind::half)) {
-    ++at_;
-    n = 0.5;
-  } else if (int which = 0; ordinal_number(which)) {
-    n = which;
-    numbered = true;
-  } else if (word("other")) {
-    ++at_;
-    n = 2;
-  }
-  if (skip == 1 && !numbered && !zh_gap) n = 2;
-  if (zh_gap && numbered) n += is(Kind::unit) && rank(peek().unit()) < 3 ? 0 : 1;
-  accept(ge);
-  if (is(Kind::half)) ++at_, n += 0.5;
-  e.recurrence.every = std::max(1, static_cast<int>(n));
-  if (is(Kind::weekday)) {
-    e.recurrence.unit = Unit::week;
-    while (is(Kind::weekday)) {
-      e.recurrence.weekdays.push_back(peek().whole());
-      ++at_;
-      const Back more(*this);
-      accept(comma);
-      accept(and_);
-      if (word("和")) ++at_;
-      if (!is(Kind::weekday)) {
-        more();
-        break;
-      }
-    }
-  } else if (is(Kind::unit)) {
-    const Unit u = peek().unit();
-    if (u == Unit::business_day)
-      e.recurrence.weekdays_only = true, e.recurrence.unit = Unit::day;
-    else
-      e.recurrence.unit = u;
-    ++at_;
-  } else if (is(week_mark)) {
-    ++at_;
-    e.recurrence.unit = Unit::week;
-    if (is(Kind::number) && peek().digits == 1 && peek().value <= 7 && !is(Kind::oclock, 1)) {
-      e.recurrence.weekdays.push_back(peek().whole());
-      ++at_;
-    }
-  } else if (is(month_mark)) {
-    ++at_;
-    e.recurrence.unit = Unit::month;
-  } else if (is(year_mark)) {
-    ++at_;
-    e.recurrence.unit = Unit::year;
-  } else if (is(day_mark) || is(Kind::day)) {
-    ++at_;
-    e.recurrence.unit = Unit::day;
-  } else if (minute_mark == peek().kind) {
-    ++at_;
-    accept_word("钟");
-    e.recurrence.unit = Unit::minute;
-  } else if (is(weekend)) {
-    ++at_;
-    e.recurrence.unit = Unit::week;
-    e.recurrence.weekdays = {6};
-  } else if (is(Kind::part)) {
-    e.recurrence.unit = Unit::day;
-  } else if (is(Kind::month) || is(holiday) || is(Kind::ordinal) || is(quarter)) {
-    e.recurrence.unit = is(quarter) ? Unit::quarter : Unit::year;
-    if (is(quarter)) ++at_;
-  } else {
-    return back();
-  }
-  moment(e.start);
-  if (e.start.weekday && e.recurrence.weekdays.empty()) e.recurrence.weekdays.push_back(*e.start.weekday);
-  sure(kStrong);
-  return true;
-}
-
 // What only one end says holds for both: 10 August - 12 September 2027, 9:30 - 11:00 on Thursday.
 void Grammar::share_between(Moment& start, Moment& end) {
   if (end.year && !start.year && start.month) start.year = end.year;
   if (end.year_offset && !start.year_offset && start.month) start.year_offset = end.year_offset;
   if (start.year && !end.year && end.month && start.month && *end.month >= *start.month) end.year = start.year;
-  if (end.zone_minutes && !start.zone_minutes) start.zone_minutes = end.zone_minutes;
+  if (!start.zone_minutes && start.region.empty()) start.zone_minutes = end.zone_minutes, start.region = end.region;
   if (start.clock && end.clock) share_half_day(*start.clock, *end.clock);
   if (start.clock && !start.has_day() && !start.offset && end.clock && end.has_day()) {
     const std::optional<Clock> clock = start.clock;
@@ -406,6 +315,22 @@ void Grammar::share_between(Moment& start, Moment& end) {
 bool Grammar::expression(Expression& e) {
   const Back back(*this);
   while (is(please) || is(question)) ++at_;
+  if (is(later) && word("from now") && is(until, 1)) {  // from now until 5pm
+    const Back now_back(*this);
+    at_ += 2;
+    Moment end;
+    clock_expected_ = true;
+    const bool ends = moment(end) && !end.is_range();
+    clock_expected_ = false;
+    if (ends) {
+      e.shape = Shape::range;
+      e.start.now = true;
+      e.end = end;
+      sure(kStrong);
+      return true;
+    }
+    now_back();
+  }
   if (recurrence(e)) return true;
   const bool between_word = is(between);
   const bool from_word = is(from) || is(since);
@@ -453,16 +378,18 @@ bool Grammar::expression(Expression& e) {
     // A bare span is a duration.
     Span amounts;
     const Back span_back(*this);
+    if (!opened) accept(for_);
     accept(about);
-    if (word("another")) ++at_;
-    if (span(amounts)) {
+    accept(exactly);
+    if (span(amounts) || iso_duration(amounts)) {
       e.shape = Shape::duration;
       e.start.offset = amounts;
       const Token& last = tokens_[at_ - 1];
       // "a second opinion", 一分货: too little to be sure in a sentence.
-      const bool slight = last.word == "second" || last.word == "分" || last.word == "秒" || last.word == "点";
+      const bool slight = last.word == "second" || last.word == "分" || last.word == "秒" || last.word == "点" ||
+                          last.kind == quarter || (last.word == "minute" && tokens_[at_ - 2].kind == an);
       const bool letter = !last.han && is_letter_unit(last) && last.kind == Kind::unit;
-      sure(slight ? kWeak : letter ? kFair : kStrong);
+      sure(slight || letter ? kWeak : kStrong);
       // "2d 03:00": on that day, at that time
       Moment time;
       const Back time_back(*this);
@@ -478,15 +405,66 @@ bool Grammar::expression(Expression& e) {
     return back();
   }
   clock_expected_ = false;
+  // "9am every day", "at noon on weekdays"
+  if (!opened && e.start.has_time() && !e.start.has_day() && !e.start.is_range()) {
+    Expression repeated;
+    repeated.start = e.start;
+    const Back repeat_back(*this);
+    accept(comma);
+    if (recurrence(repeated)) {
+      e.shape = repeated.shape;
+      e.start = repeated.start;
+      e.recurrence = repeated.recurrence;
+      return true;
+    }
+    repeat_back();
+  }
   if (e.start.is_range()) {
     e.shape = Shape::range;
     if (!accept_word("之间")) accept_word("间");
     return true;
   }
+  // 春节前三天, 中秋节后一天
+  if ((is(later) || is(Kind::ago)) && peek().han && e.start.has_day() && !e.start.clock && !e.start.offset &&
+      (is(Kind::number, 1) || is(couple, 1))) {
+    const Back beside_back(*this);
+    const int direction = is(later) ? 1 : -1;
+    ++at_;
+    Span amounts;
+    if (span(amounts)) {
+      Moment shifted;
+      shifted.offset = amounts;
+      shifted.direction = direction;
+      shifted.anchor = {e.start};
+      e.start = shifted;
+      Moment time;
+      const Back time_back(*this);
+      if (moment(time) && time.has_time() && !time.has_day()) {
+        e.start.clock = time.clock;
+        e.start.part = time.part;
+      } else {
+        time_back();
+      }
+      sure(kStrong);
+      return true;
+    }
+    beside_back();
+  }
   // The end of a range.
   const Back end_back(*this);
   bool ranged = false;
-  if (range_joint(between_word)) {
+  // ISO 8601: 2026-07-20T09:00/PT90M, 2026-07-20/2026-07-24
+  const bool iso = e.start.year && e.start.month && e.start.day && is(slash) && joined();
+  if (iso) {
+    ++at_;
+    Span length;
+    if (iso_duration(length)) {
+      e.shape = Shape::range;
+      e.start.length = length;
+      return true;
+    }
+  }
+  if (iso || range_joint(between_word)) {
     Moment end;
     clock_expected_ = true;
     if (moment(end) && !end.empty() && !end.is_range()) {
@@ -503,15 +481,21 @@ bool Grammar::expression(Expression& e) {
     accept_word("间");
   }
   if (opened && until_word) e.start.open_end = true;
+  if (opened && e.start.clock && strength_ == kWeak) sure(kFair);  // "no later than 4"
   if (opened && after_word && !e.start.day && !e.start.clock && !e.start.part &&
       (e.start.year || e.start.month || e.start.month_offset || e.start.year_offset || e.start.week))
     e.start.after = true;
-  if ((is(later) || is(Kind::ago)) && peek().han && !e.start.offset) {  // 下午三点之前
+  if ((is(later) || is(Kind::ago)) && peek().han && !e.start.offset) {  // 下午三点之前, 2027年之后
+    e.start.after = is(later) && !e.start.day && !e.start.clock && !e.start.part && (e.start.year || e.start.month);
     ++at_;
     e.start.open_end = true;
   }
   return true;
 }
+
+namespace {
+bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
+}  // namespace
 
 std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, long& steps) {
   Grammar grammar(tokens, chinese, steps);
@@ -530,9 +514,14 @@ std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, lo
     if (i > 0 && token.kind == number && token.begin == tokens.list[i - 1].end && token.digits > 0) {
       const Token& before_it = tokens.list[i - 1];
       if (before_it.kind == percent || before_it.kind == currency || before_it.kind == hash ||
-          (before_it.kind == other && !before_it.han) || (before_it.kind == unit && !before_it.han))
+          (before_it.kind == other && is_letter(before_it.word.front())) || (before_it.kind == unit && !before_it.han))
         continue;
     }
+    // What joins a time to something before it is no part of it.
+    if (token.kind == comma || token.kind == close || token.kind == of || token.kind == dot || token.kind == and_ ||
+        token.kind == colon || (token.kind == about && i + 1 < count && tokens.list[i + 1].kind != number &&
+                                (token.han || tokens.list[i + 1].kind == on)))
+      continue;
     auto found = grammar.at(i);
     if (!found || found->last <= i) continue;
     bool whole_text = true;

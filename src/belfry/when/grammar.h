@@ -3,7 +3,7 @@
 //
 // The rules live by room: grammar_numbers.cpp (numbers and spans of time), grammar_clock.cpp (times of day),
 // grammar_dates.cpp (written dates), grammar_days.cpp (days by their relation: next Friday, the end of the month, Easter),
-// grammar_ranges.cpp (ranges), grammar.cpp (moments and whole expressions).
+// grammar_ranges.cpp (ranges), grammar_recurrence.cpp (what comes again), grammar.cpp (moments and whole expressions).
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,8 @@ constexpr int kStrong = 3;  // "tomorrow", "3pm", "in 5 minutes"
 
 class Grammar {
  public:
-  Grammar(const Tokens& tokens, bool chinese, long& steps) : tokens_(tokens.list), chinese_(chinese), steps_(steps) {}
+  Grammar(const Tokens& tokens, bool chinese, long& steps)
+      : text_(tokens.text), tokens_(tokens.list), chinese_(chinese), steps_(steps) {}
   std::optional<Expression> at(std::size_t first) {
     at_ = first;
     strength_ = 0;
@@ -94,6 +95,7 @@ class Grammar {
   static bool is_letter_unit(const Token& t) { return t.word.size() == 1 || t.word == "mo"; }
   bool unit(Unit& out, bool counted, bool number_joined);
   bool half_hour_words(Amount& out);
+  bool iso_duration(Span& out);
   bool amount(Amount& out);
   static int rank(Unit unit);
   bool span(Span& out);
@@ -106,9 +108,14 @@ class Grammar {
   bool hour_clock(Moment& m);
   bool past_clock(Moment& m);
   bool chinese_clock(Moment& m);
+  static bool counts_points(std::string_view word);
+  static bool goes_on(const Token& behind);
   bool shichen_clock(Moment& m);
   bool time_of_day(Moment& m);
   bool part_of_day(Moment& m);
+  bool eve_follows();
+  std::string_view iana_name();
+  std::string_view city_zone();
   bool zone_of_text(Moment& m);
 
   // --- written dates ---
@@ -120,6 +127,7 @@ class Grammar {
   void iso_time(Moment& m);
   bool iso_week_date(Moment& m);
   bool chinese_date(Moment& m);
+  static bool numbers_follow(std::string_view word);
   static bool counted_by_number(std::string_view word);
   bool day_of_month(Moment& m);
   bool weekday_and_day(Moment& m);
@@ -135,6 +143,7 @@ class Grammar {
   bool century(Moment& m);
   bool period(Moment& m);
   bool holiday_phrase(Moment& m);
+  static bool is_number_name(std::string_view word);
   bool year_only(Moment& m);
   bool year_at_the_end(Moment& m);
   bool season_phrase(Moment& m);
@@ -153,6 +162,17 @@ class Grammar {
   bool reach_phrase(Moment& m);
   bool rest_phrase(Moment& m);
 
+  // --- recurrences ---
+  bool recurrence(Expression& e);
+  bool day_of_every_month(Recurrence& r);
+  bool recurrence_head(Recurrence& r);
+  bool every_unit(Recurrence& r);
+  bool recurrence_piece(Recurrence& r);
+  bool weekday_list(std::vector<int>& out);
+  bool one_weekday(int& out);
+  bool nth_weekday_of_month(Nth& out);
+  bool month_day_list(std::vector<int>& out);
+
   // --- moments and whole expressions ---
   bool offset_phrase(Moment& m);
   bool now_phrase(Moment& m);
@@ -162,10 +182,10 @@ class Grammar {
   static constexpr int kConnectorsMost = 3;
   bool open_slot(Moment& m);
   bool moment(Moment& m);
-  bool recurrence(Expression& e);
   static void share_between(Moment& start, Moment& end);
   bool expression(Expression& e);
 
+  std::string_view text_;
   const std::vector<Token>& tokens_;
   bool chinese_;
   long& steps_;

@@ -1,7 +1,9 @@
 // Times of day: clocks, parts of the day, zones.
+#include <algorithm>
 #include <cmath>
 
 #include "belfry/when/grammar.h"
+#include "belfry/when/zone.h"
 
 namespace belfry::when {
 
@@ -91,6 +93,7 @@ bool Grammar::digital_clock(Moment& m) {
   if (colon_form && peek().digits != 2) return back();
   minute = peek().whole();
   ++at_;
+  if (h_form && joined() && (word("m") || word("min") || word("mins") || word("s"))) return back();  // 1h30m
   bool seconds = false;
   if (is(colon) && is(Kind::number, 1) && peek(1).digits == 2) {
     second = peek(1).whole();
@@ -127,6 +130,12 @@ bool Grammar::hour_clock(Moment& m) {
     return set_clock(m, n, 0, 0, half_day, false) || back();
   }
   if (at_ > 0 && tokens_[at_ - 1].kind == dash) --at_;
+  const bool hundreds = h.by_word && n >= 100 && n <= 2400 && n % 100 < 60;
+  if ((h.digits == 4 || hundreds) && n <= 2359 && n % 100 < 60 && word("hours") && clock_expected_) {
+    ++at_;  // at 1800 hours, at fifteen hundred hours
+    sure(kStrong);
+    return set_clock(m, n / 100, n % 100, 0, std::nullopt, true) || back();
+  }
   if (h.digits >= 3 && h.digits <= 4) {  // 1045pm, 1530
     const int hour = n / 100;
     const int minute = n % 100;
@@ -174,6 +183,8 @@ bool Grammar::hour_clock(Moment& m) {
     sure(kWeak);
     return set_clock(m, n, minute, 0, half_day, false) || back();
   }
+  // "dinner for two", "a table for 4": a number of people
+  if (first > 0 && tokens_[first - 1].kind == for_) return back();
   // "8 in the evening", "9 tomorrow morning" — the hour stands by what follows
   {
     const Back part_back(*this);
@@ -202,7 +213,7 @@ bool Grammar::hour_clock(Moment& m) {
   }
   // "at 4" is a time of day when the sentence ends or goes on with something that is no noun.
   const bool at_word = first > 0 && tokens_[first - 1].kind == Kind::at && tokens_[first - 1].word == "at";
-  const bool alone = is(end_of_text) || is(to) || is(and_) || is(for_) || is(comma) || is(dot) || is(question) ||
+  const bool alone = is(end_of_text) || is(to) || is(for_) || is(comma) || is(dot) || is(question) ||
                      is(please) || is(Kind::on) || is(about) || is(in);
   sure(at_word && alone && n >= 1 && n <= 23 ? kFair : kWeak);
   return set_clock(m, n, 0, 0, half_day, false) || back();
@@ -212,8 +223,14 @@ bool Grammar::hour_clock(Moment& m) {
 bool Grammar::past_clock(Moment& m) {
   const Back back(*this);
   int minutes = 0;
-  accept(an);
-  if (accept(Kind::half)) {
+  const std::size_t first = at_;
+  bool bare_digits = false;
+  bool faint = false;
+  const bool article = accept(an);
+  if (article && is(Kind::unit) && peek().unit() == Unit::minute && is(past, 1)) {  // a minute past midnight
+    ++at_;
+    minutes = 1;
+  } else if (accept(Kind::half)) {
     minutes = 30;
     if (!is(past) && !is(Kind::after)) {  // "half three"
       int hour = 0;
@@ -232,12 +249,22 @@ bool Grammar::past_clock(Moment& m) {
       minutes = static_cast<int>(15 * quarters);
     } else if (counted && quarters >= 1 && quarters <= 59 && quarters == std::floor(quarters)) {
       minutes = static_cast<int>(quarters);
-      if (is(Kind::unit) && peek().unit() == Unit::minute) ++at_;
+      if (is(Kind::unit) && peek().unit() == Unit::minute) {
+        ++at_;
+      } else if (minutes % 5 != 0) {
+        return back();  // "4 to 2" is a score
+      } else {
+        bare_digits = !tokens_[first].by_word;
+      }
     } else {
       return back();
     }
   }
   bool before_it = false;
+  if (bare_digits && !(is(past) || (first > 0 && tokens_[first - 1].kind == Kind::at))) {
+    // "10 to 3" may be a score: only as the whole text
+    faint = true;
+  }
   if (is(past) || is(Kind::after)) {
     ++at_;
   } else if (is(to) || is(until) || (word("of") && minutes % 15 == 0) || is(Kind::before)) {
@@ -254,7 +281,14 @@ bool Grammar::past_clock(Moment& m) {
     const bool expected = std::exchange(clock_expected_, true);
     const bool ok = digital_clock(target) || hour_clock(target);
     clock_expected_ = expected;
-    if (!ok) return back();
+    if (!ok && is(Kind::number) && peek().digits == 2 && peek().value > 24 && peek().value < 60 && minutes % 15 == 0 &&
+        is(end_of_text, 1)) {  // quarter past 25
+      impossible({Wrong::What::time_of_day, peek().whole(), 0});
+      ++at_;
+      target.clock = Clock{};
+    } else if (!ok) {
+      return back();
+    }
   }
   int total = target.clock->hour * 60 + target.clock->minute + (before_it ? -minutes : minutes);
   if (total < 0) total += 24 * 60;
@@ -267,13 +301,14 @@ bool Grammar::past_clock(Moment& m) {
   m.clock->hour = total / 60 % 24;
   m.clock->minute = total % 60;
   if (target.part) m.part = target.part;
-  sure(kStrong);
+  sure(faint ? kWeak : kStrong);
   return true;
 }
 
 // 九点半, 15时30分20秒, 3点45, 差5分3点
 bool Grammar::chinese_clock(Moment& m) {
   const Back back(*this);
+  const std::size_t first = at_;
   int short_of = 0;
   if (accept(next_to)) {
     if (is(Kind::number)) {
@@ -350,6 +385,8 @@ bool Grammar::chinese_clock(Moment& m) {
         minutes_back();
       } else if (cantonese_ && n < 12) {
         minute = 5 * n;
+      } else if (n < 10 && tokens_[at_ - 1].digits == 1) {
+        return back();  // 五点二 is a number
       } else if (n > 59) {
         return back();
       } else {
@@ -378,8 +415,30 @@ bool Grammar::chinese_clock(Moment& m) {
     minute = total % 60;
   }
   if (!set_clock(m, hour, minute, second, half_day, shi && hour > 12)) return back();
-  sure(kStrong);
+  // 两点建议, 一点都不: in words and with nothing around it, it is more often not a time.
+  const bool bare = tokens_[first].by_word && tokens_[at_ - 1].kind == Kind::oclock && tokens_[at_ - 1].word == "点" &&
+                    !m.part && !m.has_day() && short_of == 0;
+  const bool counted = first > 0 && tokens_[first - 1].han && counts_points(tokens_[first - 1].word);
+  sure(bare && (hour == 1 || counted || !goes_on(peek())) ? kWeak : kStrong);
   return true;
+}
+
+// 有两点, 补充三点
+bool Grammar::counts_points(std::string_view word) {
+  static constexpr std::string_view kWords[] = {"有", "充", "提", "就", "这", "那", "说", "明", "的", "差", "大", "多", "了"};
+  return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+}
+
+// Whether a sentence goes on behind a time as it does: with a verb, a person, a mark; not with what a number counts.
+bool Grammar::goes_on(const Token& behind) {
+  if (behind.kind != other || !behind.han) return true;
+  static constexpr std::string_view kWords[] = {
+      "提", "叫", "喊", "开", "去", "来", "到", "要", "我", "你", "他", "她", "咱", "大", "在", "有", "是", "发", "回", "见",
+      "就", "能", "可", "会", "给", "帮", "把", "截", "结", "还", "吃", "打", "看", "做", "生", "放", "考", "面", "搬", "休",
+      "请", "交", "集", "起", "睡", "准", "左", "前", "后", "之", "以", "的", "，", "上", "下", "跟", "和", "与", "通", "联",
+      "记", "别", "必", "务", "记", "送", "取", "接", "拿", "买", "订", "约", "启", "关", "执", "跑", "运", "重", "备", "出发",
+      "飞", "登", "乘", "坐", "到", "离", "走", "带", "陪", "找", "问", "说", "讲", "谈", "聊", "写", "读", "听", "学", "练", "洗", "换", "付", "还", "充", "缴", "报", "签", "打", "寄", "收", "查", "复", "体", "剪", "浇", "喂", "遛", "倒", "喝", "服"};
+  return std::find(std::begin(kWords), std::end(kWords), behind.word) != std::end(kWords);
 }
 
 bool Grammar::shichen_clock(Moment& m) {
@@ -400,6 +459,10 @@ bool Grammar::shichen_clock(Moment& m) {
 
 bool Grammar::time_of_day(Moment& m) {
   if (m.clock) return false;
+  if (word("t") && is(Kind::number, 1) && joined(1) && peek(1).digits == 2 && is(colon, 2)) {  // T20:15
+    iso_time(m);
+    if (m.clock) return true;
+  }
   return past_clock(m) || digital_clock(m) || chinese_clock(m) || shichen_clock(m) || hour_clock(m);
 }
 
@@ -424,7 +487,10 @@ bool Grammar::part_of_day(Moment& m) {
   const std::size_t first = at_;
   accept(the);
   int shade = 0;
-  if (is(early) || is(late)) {
+  if (is(late) && is(Kind::at, 1) && is(Kind::part, 2)) {  // late at night
+    at_ += 2;
+    shade = 1;
+  } else if (is(early) || is(late)) {
     shade = is(early) ? -1 : 1;
     ++at_;
     accept(dash);
@@ -450,12 +516,13 @@ bool Grammar::part_of_day(Moment& m) {
   const Token& t = peek();
   const Kind before_it = first > 0 ? tokens_[first - 1].kind : end_of_text;
   m.part = t.part();
+  if (shade < 0 && m.part == Part::morning) m.part = Part::early_morning, shade = 0;
   m.part_shade = shade;
   cantonese_ = t.word == "晏昼" || t.word == "下昼" || t.word == "上昼";
   ++at_;
   accept(time_word);
   if (t.word == "早" || t.word == "晚" || t.word == "夜" || t.word == "night" || t.word == "eve" ||
-      t.word == "lunch" || t.word == "dinner" || t.word == "breakfast" || t.word == "morning" || t.word == "下班") {
+      t.word == "lunch" || t.word == "dinner" || t.word == "dawn" || t.word == "dusk" || t.word == "breakfast" || t.word == "morning" || t.word == "下班") {
     const bool led = before_it == in || before_it == Kind::at || before_it == Kind::before || before_it == by ||
                      before_it == Kind::after || (first < tokens_.size() && tokens_[first].kind == the);
     sure(led && !t.han ? kFair : kWeak);
@@ -463,15 +530,73 @@ bool Grammar::part_of_day(Moment& m) {
     sure(t.word == "tonight" || t.han ? kStrong : kFair);
   }
   // Midnight on a date is where that day begins; said behind the date, it is where it ends.
-  if (m.part == Part::midnight && (is(Kind::on) || is(of)) && !m.has_day()) m.part_shade = -1;
+  // But on New Year's Eve everybody means its end.
+  if (m.part == Part::midnight && (is(Kind::on) || is(of)) && !m.has_day() && !eve_follows()) m.part_shade = -1;
   if (m.part == Part::tonight || m.part == Part::end_of_day) sure(kStrong);
   return true;
 }
 
+// Europe/Paris, as it is written in the text.
+std::string_view Grammar::iana_name() {
+  if (!is(slash, 1) || !joined(1) || !joined(2) || peek().digits > 0 || peek().han) return {};
+  const auto part = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/' || c == '-' || c == '+';
+  };
+  const std::size_t begin = peek().begin;
+  std::size_t end = begin;
+  while (end < text_.size() && part(text_[end])) ++end;
+  const std::string_view name = text_.substr(begin, end - begin);
+  if (name.empty() || name.front() < 'A' || name.front() > 'Z' || !Zone::named(name)) return {};
+  while (at_ < tokens_.size() && tokens_[at_].begin < end) ++at_;
+  return name;
+}
+
+// "on New Year's Eve", "on December 31"
+bool Grammar::eve_follows() {
+  const Back back(*this);
+  ++at_;
+  accept(the);
+  const bool eve = is(holiday) && (peek().word.ends_with("eve") || peek().word == "nye");
+  Moment day;
+  const bool last_day = !eve && named_month(day) && day.month == 12 && day.day == 31;
+  back();
+  return eve || last_day;
+}
+
+// Kathmandu time: the city of a zone.
+std::string_view Grammar::city_zone() {
+  if (!is(other) || peek().han || peek().word.size() < 4 || !is(time_word, 1) || peek(1).word != "time") return {};
+  std::string city(text_.substr(peek().begin, peek().end - peek().begin));
+  if (city.front() < 'A' || city.front() > 'Z') return {};
+  for (const char* const region : {"Asia/", "Europe/", "America/", "Africa/", "Australia/", "Pacific/", "Atlantic/"})
+    if (const std::string_view known = known_zone(region + city); !known.empty()) {
+      at_ += 2;
+      return known;
+    }
+  return {};
+}
+
 bool Grammar::zone_of_text(Moment& m) {
-  if (m.zone_minutes) return false;
+  if (m.zone_minutes || !m.region.empty()) return false;
   const Back back(*this);
   const bool bracket = accept(open);
+  if (const std::string_view name = iana_name(); !name.empty()) {
+    m.region = name;
+    if (bracket) accept(close);
+    return true;
+  }
+  if (const std::string_view name = m.clock ? city_zone() : std::string_view(); !name.empty()) {
+    m.region = name;
+    return true;
+  }
+  if (is(Kind::zone) && peek().value >= kRegion) {
+    const bool letters = peek().word == "et" || peek().word == "pt";
+    if ((letters || peek().word == "eastern" || peek().word == "pacific") && !m.clock) return back();
+    m.region = region_name(peek().whole());
+    ++at_;
+    if (bracket) accept(close);
+    return true;
+  }
   int minutes = 0;
   bool found = false;
   if (is(Kind::zone)) {
@@ -487,7 +612,8 @@ bool Grammar::zone_of_text(Moment& m) {
     const Back sign_back(*this);
     ++at_;
     const Token& n = peek();
-    if (n.kind == Kind::number && n.digits == 4 && joined()) {
+    if (n.kind == Kind::number && n.digits == 4 && joined() && n.value <= 1400 && n.whole() % 100 < 60 &&
+        !is(dot, 1) && !is(dash, 1) && !is(slash, 1) && !is(year_mark, 1)) {
       minutes = sign * (n.whole() / 100 * 60 + n.whole() % 100);
       ++at_;
       found = true;

@@ -1,4 +1,5 @@
 // Dates as they are written: 2026-05-01, May 1st, 5月1日.
+#include <algorithm>
 #include <cmath>
 
 #include "belfry/when/grammar.h"
@@ -44,6 +45,16 @@ bool Grammar::year_behind(Moment& m) {
     ++at_;
     return true;
   }
+  if (t.kind == Kind::number && t.by_word && !t.han && (t.value == 19 || t.value == 20)) {  // nineteen ninety nine
+    const Back words_back(*this);
+    ++at_;
+    int rest = 0;
+    if (is(Kind::number) && peek().by_word && whole(rest, 10, 99)) {
+      m.year = t.whole() * 100 + rest;
+      return true;
+    }
+    words_back();
+  }
   if (t.kind == Kind::number && t.digits == 0 && t.by_word && !t.han) {
     double value = 0;
     if (number(value) && value >= 1900 && value < 2200) {
@@ -77,6 +88,7 @@ bool Grammar::good_day(int month, int day) {
 bool Grammar::named_month(Moment& m) {
   if (m.month || m.day || m.holiday) return false;
   const Back back(*this);
+  const std::size_t first = at_;
   int day = 0;
   int year = 0;
   bool has_day = false;
@@ -93,6 +105,13 @@ bool Grammar::named_month(Moment& m) {
       if (is(Kind::unit) && peek().unit() == Unit::day) ++at_;
     } else if (is(Kind::number) && !peek().han && whole(day, 1, 31)) {
       has_day = true;
+    } else if (is(Kind::number) && peek().digits > 0 && peek().digits <= 2 && is(Kind::month, 1)) {  // 32 December
+      impossible({Wrong::What::day_of_month, peek(1).whole(), peek().whole()});
+      m.month = peek(1).whole();
+      m.day = 1;
+      at_ += 2;
+      sure(kStrong);
+      return true;
     } else if (article) {
       return back();
     }
@@ -150,9 +169,11 @@ bool Grammar::named_month(Moment& m) {
         day = static_cast<int>(value);
         has_day = true;
         if (is(dot) && !is(Kind::number, 1)) ++at_;
-      } else if (value > 31 && value < 100 && value == std::floor(value)) {
+      } else if ((value > 31 || value == 0) && value < 60 && value == std::floor(value)) {
         impossible({Wrong::What::day_of_month, *m.month, static_cast<int>(value)});
-        return back();
+        m.day = 1;
+        sure(kStrong);
+        return true;
       } else {
         n_back();
         day_back();
@@ -166,7 +187,13 @@ bool Grammar::named_month(Moment& m) {
     m.day = day;
     sure(kStrong);
   } else {
-    sure(ambiguous ? kWeak : kFair);
+    // "April", "June" and "August" are people, too.
+    const Kind before_it = first > 0 ? tokens_[first - 1].kind : end_of_text;
+    const bool led = relative || before_it == in || before_it == of || before_it == by || before_it == until ||
+                     before_it == since || before_it == Kind::before || before_it == Kind::after || before_it == from ||
+                     before_it == early || before_it == late || before_it == every || before_it == to;
+    if (!led && (is(Kind::on) || is(by) || is(Kind::at) || is(other) || is(and_))) return back();
+    sure(led && !ambiguous ? kFair : kWeak);
   }
   if (!m.year) {
     year_behind(m);
@@ -206,7 +233,19 @@ bool Grammar::numeric_date(Moment& m) {
     m.year = n / 10000;
     m.month = month;
     m.day = day;
+    good_day(month, day);
     sure(kFair);
+    iso_time(m);
+    return true;
+  }
+  if (peek().digits == 7 && !is(Kind::unit, 1)) {  // 2026335
+    const int n = static_cast<int>(peek().value);
+    if (n / 1000 < 1900 || n / 1000 > 2200 || n % 1000 < 1 || n % 1000 > 366) return back();
+    ++at_;
+    m.year = n / 1000;
+    m.nth = Nth{n % 1000, 0, Unit::day};
+    sure(kWeak);
+    iso_time(m);
     return true;
   }
   if (peek().digits == 4 && plain(1) && plain(2) && peek(1).digits == 2 && peek(2).digits == 2 &&
@@ -226,7 +265,8 @@ bool Grammar::numeric_date(Moment& m) {
   const Token b = peek(2);
   // Not in the middle of a longer chain of numbers: 192.168.0.1, 133-03-03-2020.
   if (at_ > 0 && joined() &&
-      (tokens_[at_ - 1].kind == sep || tokens_[at_ - 1].kind == Kind::number || tokens_[at_ - 1].kind == other ||
+      (tokens_[at_ - 1].kind == sep || tokens_[at_ - 1].kind == Kind::number ||
+       (tokens_[at_ - 1].kind == other && !tokens_[at_ - 1].han) ||
        tokens_[at_ - 1].kind == dash || tokens_[at_ - 1].kind == plus || tokens_[at_ - 1].kind == dot))
     return back();
   if (is(meridiem, 3)) return back();  // 8.30pm
@@ -273,7 +313,7 @@ bool Grammar::numeric_date(Moment& m) {
     sure(sep == dash ? kWeak : kFair);
     return true;
   }
-  if (a.digits == 4 && b.digits <= 2 && (sep != dot || b.digits == 1) && b.value >= 1 && b.value <= 12 &&
+  if (a.digits == 4 && b.digits <= 2 && (sep != dot || b.digits == 1) && !is(Kind::unit, 3) && b.value >= 1 && b.value <= 12 &&
       a.value > 1900) {
     at_ += 3;
     m.year = a.whole(), m.month = b.whole();
@@ -285,6 +325,7 @@ bool Grammar::numeric_date(Moment& m) {
     m.year = a.whole();
     m.nth = Nth{b.whole(), 0, Unit::day};
     sure(kFair);
+    iso_time(m);
     return true;
   }
   if (a.digits > 2 || b.digits > 2) return back();
@@ -303,13 +344,20 @@ bool Grammar::numeric_date(Moment& m) {
   if (is(dot) && is(Kind::number, 1) && joined(1)) return back();  // 8/1.5
   if (!good_day(month, day)) return back();
   m.month = month, m.day = day;
-  sure(sep == slash || on_before_ ? kFair : kWeak);
+  if (sep == slash && is(comma) && is(Kind::number, 1) && peek(1).digits == 4 && peek(1).value > 1900 &&
+      peek(1).value < 2200) {  // 08/12,2015
+    m.year = peek(1).whole();
+    at_ += 2;
+  }
+  // 3/4 cup, in 4/4: a fraction where a noun follows or the text is about something else.
+  const bool fraction = sep == slash && (is(other) || (a.value <= b.value && b.value <= 8)) && !m.year && !on_before_;
+  sure((sep == slash && !fraction) || on_before_ ? kFair : kWeak);
   return true;
 }
 
 // T09:30:00Z behind an ISO date
 void Grammar::iso_time(Moment& m) {
-  if (!(word("t") && joined() && is(Kind::number, 1))) return;
+  if (!(word("t") && (joined() || at_ == 0) && is(Kind::number, 1))) return;
   const Back back(*this);
   ++at_;
   const Token& n = peek();
@@ -341,9 +389,21 @@ bool Grammar::iso_week_date(Moment& m) {
   accept(dash);
   if (!(word("w") && joined())) return back();
   ++at_;
-  if (!is(Kind::number) || !joined() || peek().digits != 2 || peek().value < 1 || peek().value > 53) return back();
+  if (!is(Kind::number) || !joined()) return back();
+  if (peek().digits == 3 && tokens_[at_ - 2].kind == Kind::number && peek().whole() % 10 >= 1 &&
+      peek().whole() % 10 <= 7) {  // 2026W492
+    m.year = year;
+    m.iso_week = peek().whole() / 10;
+    m.weekday = peek().whole() % 10;
+    ++at_;
+    sure(kStrong);
+    iso_time(m);
+    return true;
+  }
+  if (peek().digits != 2 || peek().value < 1) return back();
+  if (peek().value > 53) impossible({Wrong::What::week, peek().whole()});
   m.year = year;
-  m.iso_week = peek().whole();
+  m.iso_week = std::min(peek().whole(), 53);
   ++at_;
   m.weekday = 1;
   if (is(dash) && is(Kind::number, 1) && peek(1).digits == 1 && peek(1).value >= 1 && peek(1).value <= 7) {
@@ -351,6 +411,7 @@ bool Grammar::iso_week_date(Moment& m) {
     at_ += 2;
   }
   sure(kStrong);
+  iso_time(m);
   return true;
 }
 
@@ -397,8 +458,13 @@ bool Grammar::chinese_date(Moment& m) {
     const int month = peek().whole();
     if (peek().value != std::floor(peek().value)) return back();
     if (month < 1 || month > 12) {
-      if (!any) return back();
+      const bool dated = is(Kind::number, 2) && is(day_mark, 3);
+      if (!any && !dated) return back();
       impossible({Wrong::What::month, month});
+      at_ += dated ? 4 : 2;
+      m.month = 1;
+      m.day = 1;
+      sure(kStrong);
       return true;
     }
     m.month = month;
@@ -408,11 +474,11 @@ bool Grammar::chinese_date(Moment& m) {
   if (any && m.month) accept(of);
   const Back day_back(*this);
   if (is(lunar_day)) {
-    if (!m.month) return back();
+    const bool alone = !m.month && !any;
     m.day = peek().whole();
     m.lunar = true;
     ++at_;
-    sure(kStrong);
+    sure(alone ? kFair : kStrong);
     return true;
   }
   if (is(Kind::number) && (is(dash, 1) || is(to, 1) || is(tilde, 1)) && is(Kind::number, 2) && is(day_mark, 3) &&
@@ -428,10 +494,14 @@ bool Grammar::chinese_date(Moment& m) {
     const int day = d.whole();
     const bool day_word = peek(1).word == "日";
     if (day < 1 || day > 31 || d.value != day) {
-      if (m.month)
-        impossible({Wrong::What::day_of_month, *m.month, day});
-      else
-        return back();
+      if (m.month || m.month_offset || (at_ > 0 && tokens_[at_ - 1].kind == month_mark)) {
+        impossible({Wrong::What::day_of_month, m.month.value_or(0), day});
+        at_ += 2;
+        m.day = 1;
+        sure(kStrong);
+        return true;
+      }
+      return back();
     }
     if (!m.month && !m.month_offset && !any) {
       // 十日内, 两日后: a span. 三号楼, 一号选手, 5号线: a number of something.
@@ -440,6 +510,14 @@ bool Grammar::chinese_date(Moment& m) {
       if (d.han && day == 2 && d.word == "两") return back();
       if (!day_word && behind.kind == other && behind.han && joined(2) && counted_by_number(behind.word))
         return back();
+      // 中山路18号, 男一号, 五号电池: not surely a day
+      const bool numbered = at_ > 0 && joined() && tokens_[at_ - 1].han && numbers_follow(tokens_[at_ - 1].word);
+      if (numbered) return back();
+      at_ += 2;
+      m.day = day;
+      sure(joined() && !goes_on(peek()) ? kWeak : kStrong);
+      accept(comma);
+      return true;
     }
     at_ += 2;
     m.day = day;
@@ -454,6 +532,7 @@ bool Grammar::chinese_date(Moment& m) {
       peek().value <= 31 && peek().value == std::floor(peek().value) && (peek().by_word || peek().digits <= 2) &&
       !is(meridiem, 1)) {
     m.day = peek().whole();
+    if (peek().word.starts_with("廿")) m.lunar = true;  // only the lunar calendar counts so
     ++at_;
     if (!m.lunar) good_day(*m.month, *m.day);
     sure(kStrong);
@@ -462,8 +541,17 @@ bool Grammar::chinese_date(Moment& m) {
   day_back();
   if (!any) return back();
   if (m.lunar && !m.month && !m.day) return back();
-  sure(m.month && m.year ? kStrong : kFair);
+  // 五月天, 二月兰: names
+  const bool name = m.month && !m.year && joined() && !goes_on(peek());
+  sure(m.month && m.year ? kStrong : name ? kWeak : kFair);
   return true;
+}
+
+// Streets, lanes, roles and sizes have numbers with 号, too.
+bool Grammar::numbers_follow(std::string_view word) {
+  static constexpr std::string_view kWords[] = {"路", "街", "道", "巷", "弄", "段", "甲", "乙", "男", "女", "小", "东", "西",
+                                                "号", "是", "换", "这", "那", "到", "大", "口"};
+  return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
 }
 
 // A sentence goes on behind 15号; 三号楼 is a number of something.
@@ -491,6 +579,7 @@ bool Grammar::weekday_and_day(Moment& m) {
 bool Grammar::day_of_month(Moment& m) {
   if (m.day || m.month) return false;
   const Back back(*this);
+  const std::size_t first = at_;
   const bool article = accept(the);
   int day = 0;
   const bool ordinal_form = ordinal_number(day);
@@ -521,7 +610,9 @@ bool Grammar::day_of_month(Moment& m) {
   }
   if (!ordinal_form) {
     // "Monday 21", "friday 23 at 4", "8pm on 15"
-    if (!m.weekday && !(on_before_ && (m.clock || is(Kind::at))) && !(article && is(between))) return back();
+    const bool beside_weekday = m.weekday && first > 0 && tokens_[first - 1].kind == Kind::weekday;
+    if (!beside_weekday && !(on_before_ && (m.clock || is(Kind::at))) && !(article && is(between))) return back();
+    if (is(other)) return back();  // on 8 machines
     if (is(colon) || is(meridiem) || is(Kind::oclock) || is(slash) || is(dash) || is(Kind::unit) ||
         is(Kind::number) || is(dot))
       return back();
@@ -538,7 +629,8 @@ bool Grammar::day_of_month(Moment& m) {
   const bool word_form = !article && !m.weekday && !on_before_;
   const bool bare_word = word_form && tokens_[at_ - 1].digits == 0;
   if (bare_word) return back();
-  sure(word_form ? kWeak : kFair);
+  const bool in_words = tokens_[at_ - 1].digits == 0;
+  sure(word_form || (in_words && !on_before_ && !m.weekday) ? kWeak : kFair);
   return true;
 }
 

@@ -192,6 +192,7 @@ bool Grammar::weekday_phrase(Moment& m) {
     return false;
   }
   const Back back(*this);
+  const std::size_t first = at_;
   accept(the);
   if (is(open) && is(Kind::weekday, 1) && is(close, 2)) {
     at_ += 3;
@@ -225,6 +226,14 @@ bool Grammar::weekday_phrase(Moment& m) {
       ++at_;
       if (!upcoming) m.week = which;
       if (which < 0) m.explicit_past = true;
+      sure(kStrong);
+      return true;
+    }
+    if (is(week_mark) && is(Kind::number, 1) && joined(1) && peek(1).han &&
+        (peek(1).value == 8 || peek(1).value == 9)) {  // 下周八
+      impossible({Wrong::What::weekday, peek(1).whole()});
+      at_ += 2;
+      m.weekday = 1;
       sure(kStrong);
       return true;
     }
@@ -282,7 +291,27 @@ bool Grammar::weekday_phrase(Moment& m) {
                      t.word == "tue" || t.word == "fri";
   m.weekday = t.whole();
   ++at_;
-  sure(loose ? kFair : kStrong);
+  const Kind before_it = first > 0 ? tokens_[first - 1].kind : end_of_text;
+  const bool led = before_it == Kind::on || before_it == by || before_it == until || before_it == every ||
+                   is(Kind::at) || is(Kind::part) || (is(Kind::number) && !is(other, 1)) || is(dot);
+  sure(loose ? (led ? kFair : kWeak) : kStrong);
+  if (word("week") || word("fortnight")) {  // Friday week
+    m.weekday_shift = word("week") ? 1 : 2;
+    ++at_;
+    return true;
+  }
+  const Back beside_back(*this);
+  if ((is(Kind::after) || is(Kind::before)) && m.anchor.empty() && !m.clock) {  // the Monday after Easter
+    const int side = is(Kind::after) ? 1 : -1;
+    ++at_;
+    Moment anchor;
+    if (moment(anchor) && anchor.has_day() && !anchor.weekday && !anchor.clock) {
+      m.anchor = {anchor};
+      m.beside = side;
+      return true;
+    }
+    beside_back();
+  }
   const Back more(*this);
   accept(comma);
   if (is(Kind::after) && is(next, 1) && peek(1).word == "next" && !is(Kind::unit, 2) && !is(Kind::weekday, 2)) {
@@ -310,6 +339,10 @@ bool Grammar::relative_day(Moment& m) {
     m.day_offset = peek().whole();
     if (*m.day_offset < 0) m.explicit_past = true;
     ++at_;
+    if (word("week") || word("fortnight")) {  // tomorrow week
+      m.day_offset = *m.day_offset + (word("week") ? 7 : 14);
+      ++at_;
+    }
     sure(kStrong);
     return true;
   }
@@ -583,14 +616,27 @@ bool Grammar::holiday_phrase(Moment& m) {
     accept_word("节");
   } else if (is(holiday)) {
     if (peek().word == "eve") return back();
+    // 五一路, 八一中学, 六块五一斤: numbers that are names of holidays
+    const bool number_name = peek().han && peek().word.size() == 6 && peek().end - peek().begin <= 6 &&
+                             is_number_name(peek().word);
+    if (number_name && at_ > 0 && joined() && (tokens_[at_ - 1].kind == other || tokens_[at_ - 1].kind == Kind::number))
+      return back();
     m.holiday = peek().whole();
     ++at_;
+    if (number_name && joined() && !goes_on(peek()) && !word("节") && !word("假") && !word("长") && !word("期")) {
+      sure(kWeak);
+      return true;
+    }
   } else {
     return back();
   }
   if (!m.year) year_behind(m);
   sure(kStrong);
   return true;
+}
+
+bool Grammar::is_number_name(std::string_view word) {
+  return word == "五一" || word == "八一" || word == "六一" || word == "五四" || word == "三八";
 }
 
 bool Grammar::year_only(Moment& m) {
@@ -612,9 +658,10 @@ bool Grammar::year_only(Moment& m) {
   return true;
 }
 
-// Thu Oct 26 11:00:09 2023
+// Thu Oct 26 11:00:09 2023, Halloween weekend 2027
 bool Grammar::year_at_the_end(Moment& m) {
-  if (m.year || !m.month || !m.day || !m.clock) return false;
+  const bool complete = (m.month && m.day && m.clock) || (m.holiday && m.weekend);
+  if (m.year || !complete) return false;
   if (!is(Kind::number) || peek().digits != 4 || peek().value < 1900 || peek().value > 2200 || is(colon, 1)) return false;
   m.year = peek().whole();
   ++at_;

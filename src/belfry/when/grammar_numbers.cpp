@@ -127,7 +127,7 @@ bool Grammar::unit(Unit& out, bool counted, bool number_joined) {
       accept_word("钟");
       return true;
     case day_mark:
-      if (t.word != "日") return false;
+      if (t.word != "日" || word("元", 1) || word("本", 1)) return false;
       out = Unit::day;
       ++at_;
       return true;
@@ -139,6 +139,7 @@ bool Grammar::unit(Unit& out, bool counted, bool number_joined) {
       if (at_ > 0 && tokens_[at_ - 1].kind == Kind::number && tokens_[at_ - 1].digits > 0 &&
           (tokens_[at_ - 1].digits >= 4 || (tokens_[at_ - 1].digits == 2 && tokens_[at_ - 1].value < 10)))
         return false;  // 2026年前, 07年以后: a year, not a number of years
+      if (word("级", 1)) return false;  // 三年级
       out = Unit::year;
       ++at_;
       return true;
@@ -158,6 +159,43 @@ bool Grammar::unit(Unit& out, bool counted, bool number_joined) {
       return true;
     default: return false;
   }
+}
+
+// P1DT12H, PT90M, as ISO 8601 writes spans.
+bool Grammar::iso_duration(Span& out) {
+  const std::size_t begin = at_ < tokens_.size() ? tokens_[at_].begin : text_.size();
+  if (begin >= text_.size() || text_[begin] != 'P') return false;
+  Span found;
+  std::size_t i = begin + 1;
+  bool time = false;
+  while (i < text_.size()) {
+    if (text_[i] == 'T' && !time) {
+      time = true;
+      ++i;
+      continue;
+    }
+    double number = 0;
+    std::size_t digits = 0;
+    for (; i < text_.size() && text_[i] >= '0' && text_[i] <= '9' && digits < 9; ++i, ++digits)
+      number = number * 10 + (text_[i] - '0');
+    if (digits == 0 || i >= text_.size()) break;
+    const char letter = text_[i];
+    const bool known = time ? letter == 'H' || letter == 'M' || letter == 'S'
+                            : letter == 'Y' || letter == 'M' || letter == 'W' || letter == 'D';
+    if (!known) return false;
+    found.push_back({number, letter == 'Y'   ? Unit::year
+                             : letter == 'W' ? Unit::week
+                             : letter == 'D' ? Unit::day
+                             : letter == 'H' ? Unit::hour
+                             : letter == 'S' ? Unit::second
+                             : time          ? Unit::minute
+                                             : Unit::month});
+    ++i;
+  }
+  if (found.empty()) return false;
+  while (at_ < tokens_.size() && tokens_[at_].begin < i) ++at_;
+  out = found;
+  return true;
 }
 
 bool Grammar::half_hour_words(Amount& out) {
@@ -195,9 +233,13 @@ bool Grammar::amount(Amount& out) {
   bool number_joined = false;
   const bool sign = is(plus) || is(dash);
   if (sign) return false;
+  if (is(an) && peek().value == 1 && (is(Kind::number, 1) || is(couple, 1))) ++at_;  // another five minutes
   if (accept(an)) {
     count = 1;
-    if (is(couple)) {
+    if (is(Kind::number) && (peek().value == 12 || peek().value == 100 || peek().value == 1'000) && peek().by_word) {
+      count = peek().value;  // a dozen, a hundred
+      ++at_;
+    } else if (is(couple)) {
       count = peek().value;
       ++at_;
       accept(of);
@@ -227,6 +269,12 @@ bool Grammar::amount(Amount& out) {
     } else if (is(and_) && is(Kind::half, 1) && !peek().han) {
       at_ += 2;
       count += 0.5;
+    } else if (is(and_) && is(an, 1) && is(quarter, 2)) {  // one and a quarter hours
+      at_ += 3;
+      count += 0.25;
+    } else if (is(and_) && is(Kind::number, 1) && peek(1).value == 3 && is(quarter, 2)) {
+      at_ += 3;
+      count += 0.75;
     }
     if (is(couple) && peek().han) {
       ++at_;
@@ -245,7 +293,7 @@ bool Grammar::amount(Amount& out) {
     ++at_;
   }
   if (accept(apostrophe)) {  // 15'
-    if (!number_joined) return back();
+    if (!number_joined || (word("s") && joined())) return back();
     out = {count, Unit::minute};
     return true;
   }
@@ -271,6 +319,9 @@ bool Grammar::amount(Amount& out) {
   } else if (is(and_) && is(an, 1) && is(Kind::half, 2) && !is(Kind::unit, 3)) {
     at_ += 3;
     count += 0.5;
+  } else if (is(and_) && is(an, 1) && is(quarter, 2) && !is(of, 3)) {  // an hour and a quarter
+    at_ += 3;
+    count += 0.25;
   } else if (is(and_) && is(Kind::half, 1) && !is(an, 2) && !is(Kind::unit, 2)) {
     at_ += 2;
     count += 0.5;

@@ -28,7 +28,7 @@ bool Grammar::range_joint(bool between_word) {
 bool Grammar::range_hour(Clock& out, bool& marked) {
   const Back back(*this);
   Moment trial;
-  const bool expected = std::exchange(clock_expected_, true);
+  const bool expected = std::exchange(clock_expected_, false);  // 1.9 is no time here
   const bool written = digital_clock(trial) || chinese_clock(trial);
   clock_expected_ = expected;
   if (written) {
@@ -84,9 +84,11 @@ bool Grammar::clock_range(Moment& m) {
   bool first_marked = false;
   bool last_marked = false;
   const bool han = peek().han;
+  const bool in_words = peek().by_word && !han;
   const int digits = peek().digits;
   if (!range_hour(first, first_marked)) return back();
   const bool to_word = is(to);
+  if (is(until) && !first_marked && !led && !m.has_day() && !m.part) return back();
   const bool dashed = is(Kind::dash);
   if (dashed && first_marked && peek().space_before && is(Kind::number, 1) && joined(1) && peek(1).digits == 4)
     return back();  // 11:50:48 -0500
@@ -96,7 +98,7 @@ bool Grammar::clock_range(Moment& m) {
   if (dashed && !first_marked && !last_marked && (last.hour + 12 - first.hour) % 12 > 6) return back();  // Friday 7-6
   if (is(Kind::month) || is(month_mark) || is(day_mark) || is(year_mark) || is(Kind::unit) || is(ge) || is(percent) ||
       is(slash) || (is(Kind::dash) && joined()) || (is(dot) && is(Kind::number, 1) && joined(1)) ||
-      (is(of) && (is(Kind::month, 1) || is(next, 1))) || is(week_mark))
+      (is(of) && !last_marked && (is(Kind::month, 1) || is(next, 1))) || is(week_mark))
     return back();
   Moment trial;
   trial.clock = last;
@@ -108,7 +110,7 @@ bool Grammar::clock_range(Moment& m) {
   if (bare && digits == 4 && !led) return back();
   // "ten to six" is a time of day, "8 to 9" is not.
   const bool minutes_to = to_word && !led && !han && !first_marked && first.minute == 0 && first.hour % 5 == 0;
-  if (minutes_to && !(last_marked && last.meridiem) && !parted) return back();
+  if (minutes_to && (in_words || (!(last_marked && last.meridiem) && !parted))) return back();
   if (first.hour > 24 || last.hour > 24) return back();
   share_half_day(first, last);
   if (parted && trial.part) {
@@ -139,6 +141,7 @@ bool Grammar::day_range(Moment& m) {
   if (m.day && m.month && !m.lunar) {  // behind a date
     if (!range_word() || !range_day(last) || last <= *m.day) return back();
     if (is(colon) || is(meridiem) || is(Kind::month) || is(Kind::oclock) || is(slash) || is(Kind::unit) ||
+        is(month_mark) || is(year_mark) ||
         (is(Kind::dash) && joined()) || (is(of) && is(Kind::month, 1)) || (is(dot) && is(Kind::number, 1)))
       return back();
     m.until_day = last;
@@ -237,7 +240,9 @@ bool Grammar::reach_phrase(Moment& m) {
   accept(the);
   const Token& lead = peek();
   int direction = 0;
-  if (lead.kind == next && (lead.word == "next" || lead.word == "coming" || lead.word == "upcoming")) direction = 1;
+  if (lead.kind == next && (lead.word == "next" || lead.word == "coming" || lead.word == "upcoming" ||
+                            lead.word == "下"))
+    direction = 1;
   if ((lead.kind == next && (lead.word == "last" || lead.word == "previous" || lead.word == "上")) || lead.kind == past)
     direction = -1;
   if (lead.kind == within && lead.value != 0) direction = lead.whole();

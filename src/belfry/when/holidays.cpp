@@ -1,5 +1,6 @@
 #include "belfry/when/holidays.h"
 
+#include <cstdint>
 #include <iterator>
 
 #include "belfry/when/lunar.h"
@@ -7,11 +8,28 @@
 namespace belfry::when {
 namespace {
 
-enum class Rule { fixed, nth_weekday, easter, orthodox_easter, lunar, eve_of_lunar_year, term, after_nth, before };
+enum class Rule {
+  fixed,
+  fixed_not_sunday,
+  nth_weekday,
+  easter,
+  orthodox_easter,
+  lunar,
+  eve_of_lunar_year,
+  eve_of_autumn_moon,
+  term,
+  after_nth,
+  before,
+  after_rosh_hashanah,
+  after_passover,
+  hanukkah,
+  tu_bishvat,
+  islamic,
+};
 
 struct Holiday {
   Rule rule;
-  int a = 0;  // month; days after Easter; the term
+  int a = 0;  // month; days after Easter, Passover, Rosh Hashanah; the term
   int b = 0;  // day; which (1 first, -1 last)
   int c = 0;  // weekday; further days
 };
@@ -115,6 +133,37 @@ enum Name {
   national_day_cn_double,
   memorial_nanjing,
   journalist_day,
+  lincoln,
+  harvey_milk,
+  purple_heart,
+  womens_equality,
+  siblings,
+  law_day,
+  kings_day_nl,
+  diwali,
+  rosh_hashanah,
+  yom_kippur,
+  sukkot,
+  simchat_torah,
+  hanukkah,
+  tu_bishvat,
+  purim,
+  passover,
+  lag_baomer,
+  shavuot,
+  tisha_bav,
+  yom_hashoah,
+  yom_haatzmaut,
+  islamic_new_year,
+  ashura,
+  mawlid,
+  isra_miraj,
+  ramadan,
+  laylat_al_qadr,
+  eid_al_fitr,
+  eid_al_adha,
+  pi_day,
+  double_twelve,
 };
 
 constexpr Holiday kHolidays[] = {
@@ -216,6 +265,37 @@ constexpr Holiday kHolidays[] = {
     /* national_day_cn_double */ {Rule::fixed, 10, 10},
     /* memorial_nanjing */ {Rule::fixed, 12, 13},
     /* journalist_day */ {Rule::fixed, 11, 8},
+    /* lincoln */ {Rule::fixed, 2, 12},
+    /* harvey_milk */ {Rule::fixed, 5, 22},
+    /* purple_heart */ {Rule::fixed, 8, 7},
+    /* womens_equality */ {Rule::fixed, 8, 26},
+    /* siblings */ {Rule::fixed, 4, 10},
+    /* law_day */ {Rule::fixed, 5, 1},
+    /* kings_day_nl */ {Rule::fixed_not_sunday, 4, 27},
+    /* diwali */ {Rule::eve_of_autumn_moon},
+    /* rosh_hashanah */ {Rule::after_rosh_hashanah, 0},
+    /* yom_kippur */ {Rule::after_rosh_hashanah, 9},
+    /* sukkot */ {Rule::after_rosh_hashanah, 14},
+    /* simchat_torah */ {Rule::after_rosh_hashanah, 22},
+    /* hanukkah */ {Rule::hanukkah},
+    /* tu_bishvat */ {Rule::tu_bishvat},
+    /* purim */ {Rule::after_passover, -30},
+    /* passover */ {Rule::after_passover, 0},
+    /* lag_baomer */ {Rule::after_passover, 33},
+    /* shavuot */ {Rule::after_passover, 50},
+    /* tisha_bav */ {Rule::after_passover, 112, 1},
+    /* yom_hashoah */ {Rule::after_passover, 12, 2},
+    /* yom_haatzmaut */ {Rule::after_passover, 20, 3},
+    /* islamic_new_year */ {Rule::islamic, 1, 1},
+    /* ashura */ {Rule::islamic, 1, 10},
+    /* mawlid */ {Rule::islamic, 3, 12},
+    /* isra_miraj */ {Rule::islamic, 7, 27},
+    /* ramadan */ {Rule::islamic, 9, 1},
+    /* laylat_al_qadr */ {Rule::islamic, 9, 27},
+    /* eid_al_fitr */ {Rule::islamic, 10, 1},
+    /* eid_al_adha */ {Rule::islamic, 12, 10},
+    /* pi_day */ {Rule::fixed, 3, 14},
+    /* double_twelve */ {Rule::fixed, 12, 12},
 };
 
 constexpr HolidayName kNames[] = {
@@ -515,6 +595,10 @@ constexpr HolidayName kNames[] = {
     {"double ninth festival", double_ninth},
     {"腊八", laba},
     {"腊八节", laba},
+    {"laba festival", laba},
+    {"pi day", pi_day},
+    {"双十二", double_twelve},
+    {"双12", double_twelve},
     {"清明", qingming},
     {"清明节", qingming},
     {"tomb sweeping day", qingming},
@@ -549,6 +633,139 @@ constexpr HolidayName kNames[] = {
     {"emancipation day", emancipation},
     {"双十节", national_day_cn_double},
     {"记者节", journalist_day},
+    {"lincolns birthday", lincoln},
+    {"lincoln birthday", lincoln},
+    {"abraham lincolns birthday", lincoln},
+    {"lincoln day", lincoln},
+    {"harvey milk day", harvey_milk},
+    {"purple heart day", purple_heart},
+    {"womens equality day", womens_equality},
+    {"siblings day", siblings},
+    {"law day", law_day},
+    {"kings day", kings_day_nl},
+    {"koningsdag", kings_day_nl},
+    {"国王节", kings_day_nl},
+    {"veteran day", veterans},
+    {"george washington day", presidents},
+    {"washington day", presidents},
+    {"bosss day", boss_day},
+    {"saint paddys day", st_patrick},
+    {"st pattys day", st_patrick},
+    {"diwali", diwali},
+    {"deepavali", diwali},
+    {"divali", diwali},
+    {"lakshmi puja", diwali},
+    {"排灯节", diwali},
+    {"屠妖节", diwali},
+    {"万灯节", diwali},
+    {"rosh hashanah", rosh_hashanah},
+    {"rosh hashana", rosh_hashanah},
+    {"rosh hashanna", rosh_hashanah},
+    {"jewish new year", rosh_hashanah},
+    {"犹太新年", rosh_hashanah},
+    {"yom kippur", yom_kippur},
+    {"day of atonement", yom_kippur},
+    {"赎罪日", yom_kippur},
+    {"sukkot", sukkot},
+    {"sukkos", sukkot},
+    {"feast of the ingathering", sukkot},
+    {"feast of tabernacles", sukkot},
+    {"住棚节", sukkot},
+    {"simchat torah", simchat_torah},
+    {"simhat torah", simchat_torah},
+    {"诵经节", simchat_torah},
+    {"转经节", simchat_torah},
+    {"律法节", simchat_torah},
+    {"西赫托拉节", simchat_torah},
+    {"欢庆圣法节", simchat_torah},
+    {"hanukkah", hanukkah},
+    {"chanukah", hanukkah},
+    {"hanukah", hanukkah},
+    {"hannukkah", hanukkah},
+    {"hanuka", hanukkah},
+    {"光明节", hanukkah},
+    {"献殿节", hanukkah},
+    {"哈努卡节", hanukkah},
+    {"烛光节", hanukkah},
+    {"tu bishvat", tu_bishvat},
+    {"tu bshvat", tu_bishvat},
+    {"犹太植树节", tu_bishvat},
+    {"树木新年", tu_bishvat},
+    {"图比舍巴特节", tu_bishvat},
+    {"purim", purim},
+    {"普珥节", purim},
+    {"passover", passover},
+    {"pesach", passover},
+    {"逾越节", passover},
+    {"lag baomer", lag_baomer},
+    {"lag bomer", lag_baomer},
+    {"篝火节", lag_baomer},
+    {"犹太教篝火节", lag_baomer},
+    {"shavuot", shavuot},
+    {"feast of weeks", shavuot},
+    {"七七节", shavuot},
+    {"收获节", shavuot},
+    {"新果实节", shavuot},
+    {"沙夫幼特节", shavuot},
+    {"tisha bav", tisha_bav},
+    {"圣殿被毁日", tisha_bav},
+    {"禁食日", tisha_bav},
+    {"yom hashoah", yom_hashoah},
+    {"holocaust remembrance day", yom_hashoah},
+    {"holocaust day", yom_hashoah},
+    {"yom haatzmaut", yom_haatzmaut},
+    {"israel independence day", yom_haatzmaut},
+    {"以色列独立日", yom_haatzmaut},
+    {"islamic new year", islamic_new_year},
+    {"arabic new year", islamic_new_year},
+    {"muslim new year", islamic_new_year},
+    {"hijri new year", islamic_new_year},
+    {"amun jadid", islamic_new_year},
+    {"伊斯兰新年", islamic_new_year},
+    {"伊斯兰教新年", islamic_new_year},
+    {"回历新年", islamic_new_year},
+    {"ashura", ashura},
+    {"day of ashura", ashura},
+    {"阿舒拉节", ashura},
+    {"mawlid", mawlid},
+    {"mawlid al nabi", mawlid},
+    {"mawlid al nabawi", mawlid},
+    {"milad un nabi", mawlid},
+    {"圣纪节", mawlid},
+    {"isra and miraj", isra_miraj},
+    {"isra miraj", isra_miraj},
+    {"the prophets ascension", isra_miraj},
+    {"夜行登霄节", isra_miraj},
+    {"登霄节", isra_miraj},
+    {"ramadan", ramadan},
+    {"ramzan", ramadan},
+    {"ramathan", ramadan},
+    {"ramadhan", ramadan},
+    {"斋月", ramadan},
+    {"穆斯林斋月", ramadan},
+    {"回教斋月", ramadan},
+    {"laylat al qadr", laylat_al_qadr},
+    {"laylat al kadr", laylat_al_qadr},
+    {"night of power", laylat_al_qadr},
+    {"eid al fitr", eid_al_fitr},
+    {"eid ul fitr", eid_al_fitr},
+    {"id ul fitr", eid_al_fitr},
+    {"eid", eid_al_fitr},
+    {"festival of breaking the fast", eid_al_fitr},
+    {"开斋节", eid_al_fitr},
+    {"肉孜节", eid_al_fitr},
+    {"eid al adha", eid_al_adha},
+    {"eid ul adha", eid_al_adha},
+    {"id ul adha", eid_al_adha},
+    {"eid al azha", eid_al_adha},
+    {"bakr id", eid_al_adha},
+    {"bakrid", eid_al_adha},
+    {"sacrifice feast", eid_al_adha},
+    {"feast of the sacrifice", eid_al_adha},
+    {"feast of sacrifice", eid_al_adha},
+    {"古尔邦节", eid_al_adha},
+    {"宰牲节", eid_al_adha},
+    {"忠孝节", eid_al_adha},
 };
 
 Date gregorian_easter(int year) {
@@ -567,9 +784,71 @@ Date julian_easter(int year) {
   return date_of(year, (d + e + 114) / 31, (d + e + 114) % 31 + 1) + Days{shift};
 }
 
+// The first day of a Hebrew year, by the mean new moons and the rules that put it off.
+Date hebrew_new_year(int year) {
+  const auto elapsed = [](std::int64_t y) {
+    const std::int64_t months = (235 * y - 234) / 19;
+    const std::int64_t parts = 12'084 + 13'753 * months;
+    const std::int64_t day = 29 * months + parts / 25'920;
+    return 3 * (day + 1) % 7 < 3 ? day + 1 : day;
+  };
+  const std::int64_t here = elapsed(year);
+  const int put_off = elapsed(year + 1) - here == 356 ? 2 : here - elapsed(year - 1) == 382 ? 1 : 0;
+  constexpr std::int64_t kFirst = -1'373'427 - 719'163;  // in days since 1970
+  return Date{Days{static_cast<int>(kFirst + here + put_off)}};
+}
+
+// Jewish days begin at nightfall: the evening before.
+std::optional<Date> jewish_holiday(const Holiday& rule, int year) {
+  const int hebrew = year + 3761;  // the year that begins in the autumn
+  const Date autumn = hebrew_new_year(hebrew);
+  const Days eve{1};
+  const auto length = [](int y) { return (hebrew_new_year(y + 1) - hebrew_new_year(y)).count(); };
+  switch (rule.rule) {
+    case Rule::after_rosh_hashanah: return autumn + Days{rule.a} - eve;
+    case Rule::hanukkah: return autumn + Days{length(hebrew) % 10 == 5 ? 84 : 83} - eve;
+    case Rule::tu_bishvat: {
+      const auto days = length(hebrew - 1) % 10;
+      const int months = 30 + (days == 5 ? 30 : 29) + (days == 3 ? 29 : 30) + 29;
+      return hebrew_new_year(hebrew - 1) + Days{months + 14} - eve;
+    }
+    default: break;
+  }
+  Date date = autumn - Days{163} + Days{rule.a};  // Passover is always as long before the next new year
+  const int weekday = weekday_of(date);
+  if (rule.b == 1 && weekday == 6) date += Days{1};  // no fast on a Sabbath
+  if (rule.b == 2) date += Days{weekday == 5 ? -1 : weekday == 7 ? 1 : 0};
+  if (rule.b == 3) date += Days{weekday == 5 ? -1 : weekday == 6 ? -2 : weekday == 1 ? 1 : 0};
+  return date - eve;
+}
+
+// By the tabular calendar, and from the evening before. Who waits for the moon to be seen may be a day off.
+std::optional<Date> islamic_holiday(int month, int day, int year) {
+  const int about = (year - 622) * 33 / 32;
+  for (int hijri = about - 1; hijri <= about + 2; ++hijri) {
+    const std::int64_t fixed = 227'014 + static_cast<std::int64_t>(hijri - 1) * 354 + (3 + 11 * hijri) / 30 +
+                               29 * (month - 1) + (6 * month - 1) / 11 + day;
+    const Date date = Date{Days{static_cast<int>(fixed - 719'163)}} - Days{1};
+    if (year_of(date) == year) return date;
+  }
+  return std::nullopt;
+}
+
+// The day before the new moon between the middle of October and that of November.
+std::optional<Date> eve_of_autumn_moon(int year) {
+  for (const int month : {9, 10})
+    for (const bool leap : {false, true})
+      if (const auto moon = lunar_date(year, month, 1, leap);
+          moon && *moon >= date_of(year, 10, 15) && *moon <= date_of(year, 11, 15))
+        return *moon - Days{1};
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::span<const HolidayName> holiday_names() { return kNames; }
+
+bool is_fixed_holiday(int holiday) { return kHolidays[holiday].rule == Rule::fixed; }
 
 std::optional<Date> holiday_date(int holiday, int year) {
   const Holiday& rule = kHolidays[holiday];
@@ -592,6 +871,15 @@ std::optional<Date> holiday_date(int holiday, int year) {
       const auto first = lunar_date(year, 1, 1);
       return first ? std::optional(*first - Days{1}) : std::nullopt;
     }
+    case Rule::fixed_not_sunday:
+      date = date_of(year, rule.a, rule.b);
+      return weekday_of(date) == 7 ? date - Days{1} : date;
+    case Rule::eve_of_autumn_moon: return eve_of_autumn_moon(year);
+    case Rule::after_rosh_hashanah:
+    case Rule::after_passover:
+    case Rule::hanukkah:
+    case Rule::tu_bishvat: return jewish_holiday(rule, year);
+    case Rule::islamic: return islamic_holiday(rule.a, rule.b, year);
     case Rule::term: return solar_term(year, rule.a);
     // The Wednesday of the last full week of April; the last Monday before 25 May.
     case Rule::before:
@@ -605,6 +893,6 @@ std::optional<Date> holiday_date(int holiday, int year) {
   return std::nullopt;
 }
 
-static_assert(std::size(kHolidays) == journalist_day + 1);
+static_assert(std::size(kHolidays) == double_twelve + 1);
 
 }  // namespace belfry::when

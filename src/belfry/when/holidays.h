@@ -14,6 +14,8 @@ struct HolidayName {
   int holiday;
 };
 std::span<const HolidayName> holiday_names();
+// Each year on the same day of the same month.
+bool is_fixed_holiday(int holiday);
 
 // The day of a holiday in a year of the Gregorian calendar; of a lunar one, the day that falls in that year. Nothing where
 // the tables end.

@@ -7,6 +7,7 @@
 
 #include "belfry/when/holidays.h"
 #include "belfry/when/lunar.h"
+#include "belfry/when/rule.h"
 
 namespace belfry::when {
 namespace {
@@ -15,6 +16,9 @@ using std::chrono::hours;
 using std::chrono::minutes;
 
 constexpr Seconds kDefaultHour = hours{9};  // of a day without a time
+
+constexpr Date kEarliest = std::chrono::year{1} / 1 / 2;
+constexpr Date kLatest = std::chrono::year{9999} / 12 / 31;
 
 // One moment for each part of the day.
 Seconds moment_of(Part part, int shade) {
@@ -31,6 +35,7 @@ Seconds moment_of(Part part, int shade) {
     case Part::dusk: return hours{18};
     case Part::evening: return shade < 0 ? hours{18} : hours{20};
     case Part::night: return shade < 0 ? hours{20} : shade > 0 ? hours{22} : hours{21};
+    case Part::late_night: return hours{22};
     case Part::tonight: return hours{20};
     case Part::midnight: return hours{shade < 0 ? 0 : 24};
     case Part::small_hours: return hours{3};
@@ -43,8 +48,8 @@ Seconds moment_of(Part part, int shade) {
 }
 
 bool is_evening(Part part) {
-  return part == Part::evening || part == Part::night || part == Part::tonight || part == Part::dusk ||
-         part == Part::dinner;
+  return part == Part::evening || part == Part::night || part == Part::late_night || part == Part::tonight ||
+         part == Part::dusk || part == Part::dinner;
 }
 
 struct Day {
@@ -63,12 +68,22 @@ class Resolver {
     bool given_day = false;
     std::optional<Local> other;  // the other reading
     std::optional<int> zone_minutes;
+    std::string_view region;
   };
+
+  // The zone that the text names, if it does.
+  std::optional<Zone> text_zone(const Found& found) const {
+    if (found.zone_minutes) return Zone::fixed(*found.zone_minutes * 60);
+    if (found.region.empty()) return std::nullopt;
+    const auto zone = Zone::named(found.region);
+    return zone ? std::optional(*zone) : std::nullopt;
+  }
 
   Result<Found> moment(const Moment& m, std::optional<Date> base_day = std::nullopt) {
     if (m.offset) return shifted(m);
     Found found;
     found.zone_minutes = m.zone_minutes;
+    found.region = m.region;
     if (m.now || m.reach) {
       found.local = ref_;
       found.exact = now_;
@@ -100,8 +115,10 @@ class Resolver {
     } else {
       found.local = {ref_.date, time};
       // A bare time of day is its next occurrence.
-      const Seconds today = m.zone_minutes ? ref_in(*m.zone_minutes).time : ref_.time;
-      if (m.zone_minutes) found.local.date = ref_in(*m.zone_minutes).date;
+      const auto there = text_zone(found);
+      const Local here = there ? there->local(now_) : ref_;
+      const Seconds today = here.time;
+      found.local.date = here.date;
       const bool gone = m.clock ? time <= today : part_is_over(*m.part, today);
       if (gone)
         found.local.date += Days{1};
@@ -118,8 +135,65 @@ class Resolver {
 
   Instant instant(const Found& found) const {
     if (found.exact) return *found.exact;
-    if (found.zone_minutes) return Zone::fixed(*found.zone_minutes * 60).instant(found.local);
-    return zone_.instant(found.local);
+    const auto zone = text_zone(found);
+    return (zone ? *zone : zone_).instant(found.local);
+  }
+
+  // The first one behind now, and how it goes on.
+  Result<Resolved> recurrence(const Expression& e) {
+    const Recurrence& r = e.recurrence;
+    Resolved out;
+    Rule rule;
+    rule.unit = r.unit;
+    double every = r.every;
+    // Whole numbers of a smaller unit: every half an hour is every 30 minutes.
+    if (every != std::floor(every) && rule.unit == Unit::hour) rule.unit = Unit::minute, every *= 60;
+    if (every != std::floor(every) && rule.unit == Unit::minute) rule.unit = Unit::second, every *= 60;
+    if (every != std::floor(every) && rule.unit == Unit::day) rule.unit = Unit::hour, every *= 24;
+    rule.interval = std::max(1, static_cast<int>(std::lround(every)));
+    if (rule.unit == Unit::second || rule.unit == Unit::minute || rule.unit == Unit::hour) {
+      out.at = add(now_, {{static_cast<double>(rule.interval), rule.unit}}, 1);
+      out.relative = true;
+      out.rule = rule;
+      return out;
+    }
+    for (const int weekday : r.weekdays) rule.weekdays.push_back({0, weekday});
+    if (r.nth && r.nth->weekday != 0) rule.weekdays.push_back({r.nth->n, r.nth->weekday});
+    rule.month_days = r.month_days;
+    Found time;
+    time.zone_minutes = e.start.zone_minutes;
+    time.region = e.start.region;
+    if (e.start.has_time()) rule.time = time_of(e.start, time);
+    const Seconds at = rule.time.value_or(kDefaultHour);
+    if (e.start.holiday || e.start.term || e.start.lunar) {
+      BELFRY_TRY(const Found day, moment(e.start));
+      rule.unit = Unit::year;
+      time.local = {day.local.date, at};
+      if (e.start.holiday && is_fixed_holiday(*e.start.holiday)) {
+        rule.month = month_of(day.local.date);
+        rule.month_days = {day_of(day.local.date)};
+      }
+      if (instant(time) <= now_) {
+        Resolver later(now_ + Days{1}, zone_);
+        BELFRY_TRY(const Found next, later.moment(e.start));
+        time.local.date = next.local.date;
+      }
+    } else {
+      if (e.start.month) {
+        rule.unit = Unit::year;
+        rule.month = e.start.month;
+        rule.month_days = {e.start.day.value_or(1)};
+      }
+      const Local after = text_zone(time) ? text_zone(time)->local(now_) : ref_;
+      const auto next = next_occurrence(rule, after, at);
+      if (!next) return fail(Errc::impossible_time, "there is no such day");
+      time.local = *next;
+    }
+    out.at = instant(time);
+    if (rule.time) *rule.time %= Days{1};
+    out.day_only = !rule.time;
+    out.rule = std::move(rule);
+    return out;
   }
 
   const Local& ref() const { return ref_; }
@@ -138,6 +212,7 @@ class Resolver {
       end.clock = m.until_clock;
       Found found;
       found.zone_minutes = start.zone_minutes;
+      found.region = start.region;
       const Seconds time = time_of(end, found);
       Local local{start.local.date, time};
       const bool other_half = time <= start.local.time && time + hours{12} > start.local.time && !m.until_clock->exact &&
@@ -169,15 +244,16 @@ class Resolver {
   }
 
   // Each end by itself is the coming one; together they may say that the range has begun, or that it goes on further.
-  Result<> put_in_order(const Expression& e, const Found& start, Found& end, Resolved& out) const {
+  Result<> put_in_order(const Expression& e, const Found& start, Found& end, Resolved& out) {
     const Moment& last = *e.end;
     if (last.weekday && !last.week && !end.exact) {
       while (instant(end) < out.at) end.local.date += Days{7};
     } else if (last.day && !last.month && !last.month_offset) {
       while (instant(end) < out.at) end.local.date = add_months(end.local.date, 1);
     } else if (e.start.month && !e.start.year && !e.start.year_offset && !start.exact) {
-      Found before = start;
-      before.local.date = add_months(start.local.date, -12);
+      Moment earlier = e.start;
+      earlier.year = year_of(start.local.date) - 1;
+      BELFRY_TRY(const Found before, moment(earlier));
       out.at = instant(before);
     } else if (!e.start.has_day() && e.start.clock && !start.exact) {
       Found before = start;
@@ -240,8 +316,6 @@ class Resolver {
     }
   }
 
-  Local ref_in(int zone_minutes) const { return Zone::fixed(zone_minutes * 60).local(now_); }
-
   static Date add_calendar(Date date, Unit unit, double n, double& rest_days) {
     const double whole = std::trunc(n);
     const double part = n - whole;
@@ -280,6 +354,7 @@ class Resolver {
   Result<Found> shifted(const Moment& m) {
     Found found;
     found.zone_minutes = m.zone_minutes;
+    found.region = m.region;
     Instant start = now_;
     bool anchor_day_only = false;
     if (!m.anchor.empty()) {
@@ -287,12 +362,14 @@ class Resolver {
       start = instant(anchor);
       anchor_day_only = anchor.day_only;
       if (anchor.day_only && !calendar_only(*m.offset)) start = anchor.local.date == ref_.date ? now_ : start;
-    } else if (m.has_day() && !m.clock && !m.part && !(m.day_offset == 0 && !calendar_only(*m.offset))) {
+    } else if (m.has_day() && !(m.day_offset == 0 && !calendar_only(*m.offset))) {
       // "Thursday, two years from now", "november 10th in a year"
       const Instant there = add(now_, *m.offset, m.direction);
       Resolver later(there, zone_);
       Moment rest = m;
       rest.offset.reset();
+      const bool weeks = m.offset->size() == 1 && m.offset->front().unit == Unit::week;
+      if (weeks && m.weekday && !m.week) rest.week = 0, rest.of_that_week = true;  // two weeks from now, on Friday
       return later.moment(rest);
     }
     const Instant at = add(start, *m.offset, m.direction);
@@ -349,7 +426,7 @@ class Resolver {
     if (m.part) {
       const Part part = *m.part;
       if (is_evening(part)) {
-        if (hour == 12 && part != Part::dusk)
+        if ((hour == 12 || hour == 0) && part != Part::dusk)
           hour = 24;
         else if (hour < 5 && part != Part::dusk && hour > 0)
           hour += 24;
@@ -373,7 +450,7 @@ class Resolver {
       }
       return hours{hour} + rest;
     }
-    if (hour >= 1 && hour <= 11) found.other = Local{ref_.date, hours{hour + 12} + rest};
+    if (hour >= 1 && hour <= 11 && !c.exact) found.other = Local{ref_.date, hours{hour + 12} + rest};
     return hours{hour} + rest;
   }
 
@@ -397,7 +474,8 @@ class Resolver {
       return *date;
     }
     for (int year = lunar_year_of(ref_.date); year <= lunar_year_of(ref_.date) + 2; ++year)
-      if (const auto date = lunar_date(year, month, day); date && *date >= ref_.date) return *date;
+      for (int any = m.month ? month : 1; any <= (m.month ? month : 12); ++any)  // 初七 alone: of the coming month
+        if (const auto date = lunar_date(year, any, day); date && *date >= ref_.date) return *date;
     return fail(Errc::impossible_time, "there is no such lunar date");
   }
 
@@ -469,12 +547,15 @@ class Resolver {
     return date;
   }
 
-  Result<Date> day(const Moment& m) const {
+  Result<Date> day(const Moment& m) {
     if (m.edge) return edge_day(m);
     if (m.nth) return nth_day(m);
     if (m.iso_week) {
       BELFRY_TRY(const Date fourth, checked(base_year(m), 1, 4));
       const Date first = monday_of(fourth);
+      if (*m.iso_week == 53 && weekday_of(fourth) != 7 && !(weekday_of(fourth) == 6 && year_of(fourth) % 4 == 0) &&
+          first + Days{52 * 7 + 3} > date_of(year_of(fourth), 12, 31))
+        return fail(Errc::impossible_time, fmt::format("the year {} has no week 53", year_of(fourth)));
       return first + Days{7 * (*m.iso_week - 1) + m.weekday.value_or(1) - 1};
     }
     if (m.holiday || m.term) {
@@ -544,10 +625,16 @@ class Resolver {
     return fail(Errc::impossible_time, fmt::format("no month has a day {}", *m.day));
   }
 
-  Result<Date> weekday_day(const Moment& m) const {
+  Result<Date> weekday_day(const Moment& m) {
+    if (m.beside != 0) {  // the Monday after Easter
+      BELFRY_TRY(const Found anchor, moment(m.anchor.front()));
+      const Date day = anchor.local.date;
+      if (m.beside > 0) return day + Days{(*m.weekday - weekday_of(day) + 6) % 7 + 1};
+      return day - Days{(weekday_of(day) - *m.weekday + 6) % 7 + 1};
+    }
     if (m.week) {
       Date date = monday_of(ref_.date) + Days{7 * *m.week + *m.weekday - 1};
-      if (*m.week == 0 && date < ref_.date) date += Days{7};
+      if (*m.week == 0 && date < ref_.date && !m.of_that_week) date += Days{7};
       return date;
     }
     const int ahead = (*m.weekday - weekday_of(ref_.date) + 7) % 7;
@@ -589,6 +676,8 @@ class Resolver {
         int month = m.month.value_or(month_of(ref_.date));
         if (m.month && !m.year && !m.year_offset && month < month_of(ref_.date)) ++year;
         first = add_months(date_of(year, month, 1), m.month_offset.value_or(0));
+        // 月初 alone, when it has passed, is the coming one.
+        if (m.edge == Kind::begin && !m.month && !m.month_offset && first < ref_.date) first = add_months(first, 1);
         last = add_months(first, 1) - Days{1};
         break;
       }
@@ -601,7 +690,8 @@ class Resolver {
       default: {
         const int year = base_year(m);
         if (year < 1 || year > 9999) return fail(Errc::impossible_time, "the year is not in 1 to 9999");
-        first = date_of(year, 1, 1);
+        const bool gone = m.edge == Kind::begin && !m.year && !m.year_offset && date_of(year, 1, 1) < ref_.date;
+        first = date_of(year + (gone ? 1 : 0), 1, 1);
         last = date_of(year, 12, 31);
       }
     }
@@ -626,18 +716,23 @@ std::string describe(const Wrong& wrong) {
       return fmt::format("there is no hour {} with am or pm: those go from 1 to 12", wrong.first);
     case Wrong::What::month: return fmt::format("there is no month {}: a year has 12", wrong.first);
     case Wrong::What::day_of_month:
+      if (wrong.first == 0) return fmt::format("no month has a day {}", wrong.second);
       if (wrong.first < 1 || wrong.first > 12) return fmt::format("there is no date {}/{}", wrong.first, wrong.second);
       return fmt::format("{} has no day {}", kMonths[wrong.first - 1], wrong.second);
+    case Wrong::What::week: return fmt::format("there is no week {}: a year has 52 or 53", wrong.first);
     case Wrong::What::weekday: return fmt::format("there is no day {} of the week: it has 7", wrong.first);
   }
   return "there is no such time";
 }
 
-Date next_on(const std::vector<int>& weekdays, Date from) {
-  for (int i = 0; i < 7; ++i)
-    if (std::find(weekdays.begin(), weekdays.end(), weekday_of(from + Days{i})) != weekdays.end())
-      return from + Days{i};
-  return from;
+// Years have four digits, here and in what is sent.
+Result<Resolved> in_range(Resolved resolved) {
+  const auto fits = [](Instant instant) { return instant >= Instant{kEarliest} && instant <= Instant{kLatest}; };
+  if (!fits(resolved.at) || (resolved.end && !fits(*resolved.end)))
+    return fail(Errc::impossible_time, "the time is not in the years 1 to 9999");
+  std::erase_if(resolved.alternatives,
+                [&](Instant other) { return !fits(other) || other == resolved.at; });
+  return resolved;
 }
 
 }  // namespace
@@ -648,54 +743,26 @@ Result<Resolved> resolve(const Expression& e, Instant now, const Zone& zone) {
   Resolved out;
   if (e.shape == Shape::duration) {
     out.at = resolver.add(now, *e.start.offset, 1);
-    return out;
+    out.relative = true;
+    return in_range(std::move(out));
   }
-  if (e.shape == Shape::recurrence) {
-    const Recurrence& r = e.recurrence;
-    const bool timed = e.start.has_time();
-    Moment start = e.start;
-    start.weekday.reset();
-    if (r.unit == Unit::second || r.unit == Unit::minute || r.unit == Unit::hour) {
-      out.at = resolver.add(now, {{static_cast<double>(r.every), r.unit}}, 1);
-      return out;
-    }
-    Date date = resolver.ref().date;
-    const auto at_date = [&](Date day) -> Result<Resolver::Found> {
-      const Moment& m = start;
-      if (m.has_day() && r.weekdays.empty()) return resolver.moment(m);
-      Moment time_only;
-      time_only.clock = m.clock, time_only.part = m.part, time_only.part_shade = m.part_shade,
-      time_only.zone_minutes = m.zone_minutes;
-      return resolver.moment(time_only, day);
-    };
-    if (!r.weekdays.empty()) date = next_on(r.weekdays, date);
-    if (r.weekdays_only) date = next_on({1, 2, 3, 4, 5}, date);
-    BELFRY_TRY(Resolver::Found found, at_date(date));
-    Instant at = resolver.instant(found);
-    if (at <= now && timed) {
-      if (!r.weekdays.empty()) {
-        BELFRY_TRY(found, at_date(next_on(r.weekdays, date + Days{1})));
-      } else if (r.weekdays_only) {
-        BELFRY_TRY(found, at_date(next_on({1, 2, 3, 4, 5}, date + Days{1})));
-      } else if (!start.has_day()) {
-        BELFRY_TRY(found, at_date(date + Days{1}));
-      }
-      at = resolver.instant(found);
-    }
-    out.at = at;
-    out.day_only = !timed;
-    return out;
-  }
+  if (e.shape == Shape::recurrence) return resolver.recurrence(e);
   BELFRY_TRY(const Resolver::Found start, resolver.moment(e.start));
   out.at = resolver.instant(start);
   out.day_only = start.day_only;
+  out.relative = start.exact && e.start.anchor.empty();
   if (start.other && !start.exact) {
     Resolver::Found other = start;
     other.local = *start.other;
     out.alternatives.push_back(resolver.instant(other));
   }
+  if (e.start.day_first_possible) {  // 3/4: the fourth of March, or the third of April
+    Moment swapped = e.start;
+    std::swap(swapped.month, swapped.day);
+    if (const auto other = resolver.moment(swapped)) out.alternatives.push_back(resolver.instant(*other));
+  }
   BELFRY_CHECK(resolver.find_end(e, start, out));
-  return out;
+  return in_range(std::move(out));
 }
 
 }  // namespace belfry::when

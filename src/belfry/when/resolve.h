@@ -7,6 +7,7 @@
 
 #include "belfry/base/result.h"
 #include "belfry/when/expression.h"
+#include "belfry/when/rule.h"
 #include "belfry/when/zone.h"
 
 namespace belfry::when {
@@ -15,7 +16,9 @@ struct Resolved {
   Instant at;
   std::optional<Instant> end;
   bool day_only = false;  // the text names a day and no time: `at` is its documented hour
+  bool relative = false;  // counted from this very moment, fractions of its second included
   std::vector<Instant> alternatives;
+  std::optional<Rule> rule;  // of a recurrence: `at` is its next occurrence
 };
 
 // Refuses what cannot be: 30 February, 25 o'clock, a year outside 1 to 9999.

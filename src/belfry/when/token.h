@@ -98,6 +98,7 @@ enum class Kind : std::uint8_t {
   ish,
   all,        // all, whole, full, 全
   rest,       // the rest of
+  once,       // once a week
   era,        // the year before its first: 民国 1911
   half_year,  // 上半年 1, 下半年 2
   ten_days,   // 上旬 1, 中旬 2, 下旬 3
@@ -134,6 +135,7 @@ enum class Part : std::uint8_t {
   dusk,
   evening,
   night,
+  late_night,
   tonight,
   midnight,
   small_hours,
@@ -162,7 +164,8 @@ struct Token {
 };
 
 struct Tokens {
-  std::string normal;  // the words live here
+  std::string_view text;  // as it was given
+  std::string normal;     // the words live here
   std::vector<Token> list;
   bool has_han = false;
 };
@@ -180,7 +183,12 @@ struct Word {
   Kind second = Kind::other;
   int second_value = 0;
 };
-// The longest word of the tables at the front of `text`; nothing if there is none.
+// From here on the value of a zone is that of a place instead of minutes.
+inline constexpr int kRegion = 100'000;
+// The IANA name behind such a value; empty for minutes.
+std::string_view region_name(int value);
+
+// The word of the tables that is this text; nothing if there is none.
 const Word* find_word(std::string_view text);
 
 }  // namespace belfry::when

@@ -1,7 +1,9 @@
 #include "belfry/when/zone.h"
 
 #include <cstdlib>
+#include <mutex>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -34,6 +36,15 @@ Result<Zone> Zone::named(std::string_view name) {
   return zone;
 }
 
+std::string_view known_zone(const std::string& name) {
+  const auto zone = Zone::named(name);
+  if (!zone) return {};
+  static std::mutex mutex;
+  static std::set<std::string> names;
+  const std::lock_guard lock(mutex);
+  return *names.insert(name).first;
+}
+
 Zone Zone::fixed(int offset_seconds) {
   Zone zone;
   zone.zone_ = absl::FixedTimeZone(offset_seconds);
@@ -60,12 +71,23 @@ Instant Zone::instant(const Local& local) const {
   return Instant{Seconds{absl::ToUnixSeconds(at.pre)}};
 }
 
-std::string Zone::iso(Instant instant) const {
-  const Local at = local(instant);
+std::int64_t Zone::next_change(std::int64_t seconds) const {
+  absl::TimeZone::CivilTransition change;
+  const absl::Time from = absl::FromUnixSeconds(seconds);
+  if (!zone_.NextTransition(from, &change)) return INT64_MAX;
+  const auto info = zone_.At(change.from);
+  return absl::ToUnixSeconds(info.trans);
+}
+
+std::string Zone::iso(WallTime at) const {
+  const Instant instant = std::chrono::floor<Seconds>(at);
+  const Local local_time = local(instant);
   const int offset = offset_seconds(instant) / 60;
-  const auto time = at.time.count();
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{}{:02}:{:02}", year_of(at.date), month_of(at.date),
-                     day_of(at.date), time / 3600, time / 60 % 60, time % 60, offset < 0 ? '-' : '+',
+  const auto time = local_time.time.count();
+  const auto fraction = (at - instant).count();
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{}{}{:02}:{:02}", year_of(local_time.date),
+                     month_of(local_time.date), day_of(local_time.date), time / 3600, time / 60 % 60, time % 60,
+                     fraction == 0 ? "" : fmt::format(".{:03}", fraction), offset < 0 ? '-' : '+',
                      std::abs(offset) / 60, std::abs(offset) % 60);
 }
 

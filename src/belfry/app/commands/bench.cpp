@@ -1,12 +1,14 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "belfry/app/bench/bus_bench.h"
+#include "belfry/app/bench/when_bench.h"
 #include "belfry/app/commands/commands.h"
 
 namespace belfry::app {
@@ -26,6 +28,34 @@ void check_space(const bench::Options& options) {
 
 }  // namespace
 
+namespace {
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) refuse_usage(fmt::format("{} cannot be read", path));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty()) lines.push_back(line);
+  if (lines.empty()) refuse_usage(fmt::format("{} has no lines", path));
+  return lines;
+}
+
+void add_when_bench(CLI::App& command) {
+  struct Flags {
+    std::string file;
+    std::string language = "en";
+  };
+  CLI::App* const when = add_command(command, "when", "The reader of time expressions, in expressions a CPU-second");
+  auto flags = std::make_shared<Flags>();
+  when->add_option("file", flags->file, "Texts, one a line")->required()->type_name("FILE");
+  when->add_option("--lang", flags->language, "Their language")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"en", "zh"}));
+  on_run(when, [flags] { bench::run_when_bench(lines_of(flags->file), flags->language); });
+}
+
+}  // namespace
+
 void add_bench(CLI::App& app) {
   struct Flags {
     bench::Options options;
@@ -33,6 +63,7 @@ void add_bench(CLI::App& app) {
   };
   CLI::App* const command = add_command(app, "bench", "Measure this machine");
   command->require_subcommand(1);
+  add_when_bench(*command);
   CLI::App* const bus =
       add_command(*command, "bus", "The bus: one JSON object a line, beside probes of the raw disk and timer");
   auto flags = std::make_shared<Flags>();

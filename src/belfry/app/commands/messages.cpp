@@ -99,19 +99,16 @@ void print_done(const IdFlags& flags, const std::string& answer, const char* wha
 void move(IdFlags& flags) {
   if (flags.delay.empty() && flags.at.empty()) refuse_usage("--delay or --at is missing: the new time");
   if (!flags.delay.empty() && !flags.at.empty()) refuse_usage("only one of --delay and --at may be given");
-  check_instant_argument("--at", flags.at);
   json::Writer writer;
   writer.object();
-  if (flags.at.empty()) {
-    writer.field("delayMs", duration_argument("--delay", flags.delay).count());
-  } else {
-    writer.field("deliverAt", flags.at);
-  }
+  if (flags.at.empty()) writer.field("delayMs", duration_argument("--delay", flags.delay).count());
+  write_time_argument(writer, flags.at);
   const std::string answer = flags.client.patch(path_of(flags.id), writer.end().take());
   if (flags.client.json()) return print_json(answer);
   const Answer info(answer);
   std::printf("%s  delivery at %s\n", info.text("messageId").c_str(),
               readable_time(info.text("deliverAt"), round_down(read_real_clocks().wall)).c_str());
+  print_understood(info);
   for (const std::string& warning : info.texts("warnings"))
     std::fprintf(stderr, "warning: %s\n", printable(warning).c_str());
 }
@@ -156,7 +153,7 @@ std::shared_ptr<IdFlags> add_with_id(CLI::App& parent, const std::string& name, 
   if (name == "move") {
     command->add_option("--delay", flags->delay, "From now: 90s, 5m, 1h30m, 1.5h, 2d; without a unit, seconds")
         ->type_name("DURATION");
-    command->add_option("--at", flags->at, "An instant: 2027-01-01T09:00:00Z")->type_name("ISO");
+    command->add_option("--at", flags->at, "A time: \"tomorrow at 9\", 明天9点, 2027-01-01T09:00:00Z")->type_name("TIME");
   }
   flags->client.add_options(*command);
   on_run(command, [flags, run] {

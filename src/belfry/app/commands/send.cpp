@@ -67,9 +67,8 @@ std::string body_of(const Flags& flags) {
   if (!flags.task.empty()) writer.field("taskId", flags.task);
   if (!flags.key.empty()) writer.field("key", flags.key);
   if (!flags.delay.empty()) writer.field("delayMs", duration_argument("--delay", flags.delay).count());
-  check_instant_argument("--at", flags.at);
   check_instant_argument("--expires", flags.expires);
-  if (!flags.at.empty()) writer.field("deliverAt", flags.at);
+  write_time_argument(writer, flags.at);
   if (!flags.expires.empty()) writer.field("expiresAt", flags.expires);
   return writer.end().take();
 }
@@ -79,6 +78,7 @@ void print_sent(const Answer& sent, WallTime now) {
   if (sent.has("scheduledDeliveryTime"))
     line += fmt::format("  delivery at {}", readable_time(sent.text("scheduledDeliveryTime"), now));
   std::printf("%s\n", line.c_str());
+  print_understood(sent);
   for (const std::string& warning : sent.texts("warnings"))
     std::fprintf(stderr, "warning: %s\n", printable(warning).c_str());
 }
@@ -104,6 +104,7 @@ void send(Flags& flags) {
     }
   }
   if (!sent.has("results") && !flags.client.json()) print_sent(sent, now);
+  if (sent.has("results") && !flags.client.json()) print_understood(sent);
   if (refused) throw CLI::RuntimeError(kExitRefused);
 }
 
@@ -119,8 +120,8 @@ void add_send(CLI::App& app) {
       ->add_option("--delay", flags->delay,
                    "Deliver after this time: 90s, 5m, 1h30m, 1.5h, 2d, 1500ms; without a unit, seconds")
       ->type_name("DURATION");
-  command->add_option("--at", flags->at, "Deliver at this instant instead: 2027-01-01T09:00:00+08:00")
-      ->type_name("ISO");
+  command->add_option("--at", flags->at, "Deliver at this time instead: \"tomorrow at 9\", 明天9点, 2027-01-01T09:00Z")
+      ->type_name("TIME");
   command->add_option("--expires", flags->expires, "Do not deliver after this instant")->type_name("ISO");
   command->add_option("--key", flags->key, "Name of this send: repeating it sends no second message")->type_name("KEY");
   command->add_option("--task", flags->task, "Task that the message belongs to; the recipient gets it too")

@@ -1,0 +1,33 @@
+#include "belfry/server/time_reader.h"
+
+namespace belfry::server {
+
+Result<when::Reading> TimeReader::read(const wire::TimeText& wanted) const {
+  when::Zone zone = options_.zone;
+  when::ZoneSource source = options_.zone_source;
+  if (!wanted.timezone.empty()) {
+    BELFRY_TRY(zone, when::Zone::named(wanted.timezone));
+    source = when::ZoneSource::given;
+  }
+  when::Language language = options_.language;
+  if (!wanted.language.empty()) {
+    BELFRY_TRY(language, when::parse_language(wanted.language));
+  }
+  return when::read(wanted.text, {.now = wanted.now.value_or(round_down(clock_.now().wall)),
+                                  .zone = zone,
+                                  .language = language,
+                                  .zone_source = source,
+                                  .strict = wanted.strict});
+}
+
+Result<when::Reading> TimeReader::read_schedule(const wire::TimeText& wanted) const {
+  auto reading = read(wanted);
+  if (!reading)
+    return fail(reading.error().code, "schedule: " + reading.error().detail);
+  if (reading->kind == when::ReadingKind::recurrence)
+    return fail(Errc::invalid_argument,
+                "schedule: a message is delivered once, and this comes again; name one time, like \"tomorrow at 9\"");
+  return reading;
+}
+
+}  // namespace belfry::server
