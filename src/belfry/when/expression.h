@@ -56,6 +56,8 @@ struct Moment {
   std::optional<int> season;
   std::optional<int> half_year;
   bool weekend = false;
+  int shade = 0;              // "late July": its second half
+  bool shade_from_today = false;
   int weekday_shift = 0;      // "Friday after next", 下下周: weeks to add to a bare weekday
   int beside = 0;             // "the Monday after Easter": after or before the anchor
   bool of_that_week = false;  // "Friday in two weeks": of that week, whatever day it begins from

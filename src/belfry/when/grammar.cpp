@@ -378,7 +378,7 @@ bool Grammar::expression(Expression& e) {
     // A bare span is a duration.
     Span amounts;
     const Back span_back(*this);
-    if (!opened) accept(for_);
+    const bool for_word = !opened && accept(for_);
     accept(about);
     accept(exactly);
     if (span(amounts) || iso_duration(amounts)) {
@@ -389,7 +389,7 @@ bool Grammar::expression(Expression& e) {
       const bool slight = last.word == "second" || last.word == "分" || last.word == "秒" || last.word == "点" ||
                           last.kind == quarter || (last.word == "minute" && tokens_[at_ - 2].kind == an);
       const bool letter = !last.han && is_letter_unit(last) && last.kind == Kind::unit;
-      sure(slight || letter ? kWeak : kStrong);
+      sure(slight || (letter && !for_word) ? kWeak : letter ? kFair : kStrong);
       // "2d 03:00": on that day, at that time
       Moment time;
       const Back time_back(*this);
@@ -467,7 +467,10 @@ bool Grammar::expression(Expression& e) {
   if (iso || range_joint(between_word)) {
     Moment end;
     clock_expected_ = true;
-    if (moment(end) && !end.empty() && !end.is_range()) {
+    range_end_ = true;
+    const bool found = moment(end);
+    range_end_ = false;
+    if (found && !end.empty() && !end.is_range()) {
       e.shape = Shape::range;
       share_between(e.start, end);
       e.end = end;
@@ -519,8 +522,7 @@ std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, lo
     }
     // What joins a time to something before it is no part of it.
     if (token.kind == comma || token.kind == close || token.kind == of || token.kind == dot || token.kind == and_ ||
-        token.kind == colon || (token.kind == about && i + 1 < count && tokens.list[i + 1].kind != number &&
-                                (token.han || tokens.list[i + 1].kind == on)))
+        token.kind == colon || (token.kind == about && i + 1 < count && tokens.list[i + 1].kind != number))
       continue;
     auto found = grammar.at(i);
     if (!found || found->last <= i) continue;

@@ -142,6 +142,7 @@ class Grammar {
   bool numbered_week(Moment& m);
   bool century(Moment& m);
   bool period(Moment& m);
+  bool period_or_month(Moment& m);
   bool holiday_phrase(Moment& m);
   static bool is_number_name(std::string_view word);
   bool year_only(Moment& m);
@@ -179,7 +180,7 @@ class Grammar {
   bool same_time_phrase(Moment& m);
   bool slot(Moment& m);
   bool connector();
-  static constexpr int kConnectorsMost = 3;
+  static constexpr int kConnectorsMost = 4;
   bool open_slot(Moment& m);
   bool moment(Moment& m);
   static void share_between(Moment& start, Moment& end);
@@ -194,6 +195,7 @@ class Grammar {
   std::optional<Wrong> impossible_;
   bool clock_expected_ = false;  // a bare hour may come: "at", or a day stood before
   bool clock_may_follow_ = false;  // "14 Feb from 9:30": a day stood before, and no time yet
+  bool range_end_ = false;  // the end of a range is being read
   bool on_before_ = false;
   bool cantonese_ = false;
 };

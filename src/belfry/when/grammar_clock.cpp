@@ -183,8 +183,8 @@ bool Grammar::hour_clock(Moment& m) {
     sure(kWeak);
     return set_clock(m, n, minute, 0, half_day, false) || back();
   }
-  // "dinner for two", "a table for 4": a number of people
-  if (first > 0 && tokens_[first - 1].kind == for_) return back();
+  // "dinner for two", "a table for 4": a number of people, unless "in the afternoon" follows
+  if (first > 0 && tokens_[first - 1].kind == for_ && !(is(in) && is(the, 1) && is(Kind::part, 2))) return back();
   // "8 in the evening", "9 tomorrow morning" — the hour stands by what follows
   {
     const Back part_back(*this);

@@ -142,6 +142,7 @@ bool Grammar::named_month(Moment& m) {
   const bool ambiguous = name.word == "may" || name.word == "mar" || name.word == "march" || name.word == "dec" ||
                          name.word == "jan" || name.word == "sun";
   if (relative && which != 0) m.year_offset.reset(), m.next_occurrence = which > 0, m.last_occurrence = which < 0;
+  if (relative && which == 0) m.year_offset = 0;
   if (year != 0) m.year = year;
   if (!has_day) {
     const Back day_back(*this);
@@ -192,8 +193,13 @@ bool Grammar::named_month(Moment& m) {
     const bool led = relative || before_it == in || before_it == of || before_it == by || before_it == until ||
                      before_it == since || before_it == Kind::before || before_it == Kind::after || before_it == from ||
                      before_it == early || before_it == late || before_it == every || before_it == to;
-    if (!led && (is(Kind::on) || is(by) || is(Kind::at) || is(other) || is(and_))) return back();
-    sure(led && !ambiguous ? kFair : kWeak);
+    // Some months are nothing else; the others are people and verbs.
+    const bool certain = name.word == "january" || name.word == "february" || name.word == "july" ||
+                         name.word == "september" || name.word == "october" || name.word == "november" ||
+                         name.word == "december";
+    const bool dated = year != 0 || (is(Kind::number) && peek().digits == 4) || (is(next) && word("year", 1));
+    if (!led && !dated && !certain && (is(Kind::on) || is(by) || is(Kind::at) || is(other) || is(and_))) return back();
+    sure((led && !ambiguous) || certain || dated ? kFair : kWeak);
   }
   if (!m.year) {
     year_behind(m);
@@ -258,8 +264,22 @@ bool Grammar::numeric_date(Moment& m) {
     return true;
   }
   if (!separator(1) || !plain(2)) return back();
+  if (is(slash, 1) && peek().value == 24 && peek(2).value == 7 && peek(2).digits == 1) return back();  // always
   const Kind sep = peek(1).kind;
   const bool spaced = !joined(1) || !joined(2);
+  if (spaced && sep == dash && !is(dash, 3)) {  // 2016 - 11, 11 - 2016
+    const Token& first = peek();
+    const Token& second = peek(2);
+    const auto year = [](const Token& t) { return t.digits == 4 && t.value >= 1900 && t.value <= 2200; };
+    const auto month = [](const Token& t) { return t.digits <= 2 && t.value >= 1 && t.value <= 12; };
+    if (!is(colon, 3) && !is(meridiem, 3) && ((year(first) && month(second)) || (month(first) && year(second)))) {
+      m.year = year(first) ? first.whole() : second.whole();
+      m.month = year(first) ? second.whole() : first.whole();
+      at_ += 3;
+      sure(kFair);
+      return true;
+    }
+  }
   if (spaced && sep != slash) return back();
   const Token a = peek();
   const Token b = peek(2);
@@ -267,7 +287,8 @@ bool Grammar::numeric_date(Moment& m) {
   if (at_ > 0 && joined() &&
       (tokens_[at_ - 1].kind == sep || tokens_[at_ - 1].kind == Kind::number ||
        (tokens_[at_ - 1].kind == other && !tokens_[at_ - 1].han) ||
-       tokens_[at_ - 1].kind == dash || tokens_[at_ - 1].kind == plus || tokens_[at_ - 1].kind == dot))
+       (tokens_[at_ - 1].kind == dash && !range_end_) || tokens_[at_ - 1].kind == plus ||
+       tokens_[at_ - 1].kind == dot))
     return back();
   if (is(meridiem, 3)) return back();  // 8.30pm
   if (sep == dot && m.weekday && b.digits == 2 && a.value < 24 && b.value < 60) return back();  // Friday 9.30

@@ -55,9 +55,7 @@ bool Grammar::nth_of_month(Moment& m) {
   } else if (is(Kind::unit) && peek().unit() == Unit::year && linked) {
     period.year_offset = 0;
     ++at_;
-  } else if (is(Kind::number) && peek().digits == 4 && linked) {
-    period.year = peek().whole();
-    ++at_;
+  } else if (is(Kind::number) && linked && year_behind(period) && period.year) {
   } else if (!quarter_of_year(period) && !(nth.weekday == 0 && linked && named_month(period))) {
     // "second saturday": the next one of this or the following months
     if (nth.weekday == 0 || from_end || linked || n < 1 || n > 4) return back();
@@ -433,6 +431,20 @@ bool Grammar::century(Moment& m) {
   if (m.year || m.year_offset || m.month || m.day) return false;
   const Back back(*this);
   accept(the);
+  if (is(within) && peek().word.ends_with("the next") && is(Kind::unit, 1) && peek(1).unit() == Unit::decade) {
+    m.decade_offset = 1;
+    at_ += 2;
+    sure(kFair);
+    return true;
+  }
+  // the 1970s, the 1970's
+  if (is(Kind::number) && peek().digits == 4 && peek().value >= 1900 && peek().value <= 2100 && peek().whole() % 10 == 0 &&
+      ((word("s", 1) && joined(1)) || (is(apostrophe, 1) && word("s", 2) && joined(2)))) {
+    m.year = peek().whole();
+    at_ += word("s", 1) ? 2 : 3;
+    sure(kFair);
+    return true;
+  }
   if (is(next) && is(Kind::unit, 1) && peek(1).unit() == Unit::decade && !peek(1).han) {
     m.decade_offset = peek().whole();
     at_ += 2;
@@ -504,6 +516,21 @@ bool Grammar::period(Moment& m) {
       sure(kFair);
       return true;
     }
+  }
+  if ((is(late) || is(early) || (is(later) && word("later"))) && edge == other) {  // late this month, early March
+    const Back shade_back(*this);
+    const bool is_late = !is(early);
+    const bool from_today = is(later);
+    ++at_;
+    accept(dash);
+    const bool unit_behind = is(next) && is(Kind::unit, 1) && !is(Kind::part, 1);
+    if ((unit_behind || (is(Kind::month) && !from_today)) && period_or_month(m)) {
+      m.shade = is_late ? 1 : -1;
+      m.shade_from_today = from_today;
+      sure(kFair);
+      return true;
+    }
+    shade_back();
   }
   if (is(next) && (is(Kind::end, 1) || is(begin, 1) || is(middle, 1)) && peek(1).value > 0) {  // 月底
     const int which = static_cast<int>(peek(1).value);
@@ -597,6 +624,18 @@ bool Grammar::period(Moment& m) {
       return true;
     }
   }
+  if (is(same) && !peek().han && is(Kind::unit, 1) && m.empty()) {  // the same week
+    const Unit u = peek(1).unit();
+    if (u == Unit::week) m.week = 0;
+    if (u == Unit::month) m.month_offset = 0;
+    if (u == Unit::year) m.year_offset = 0;
+    if (u == Unit::day) m.day_offset = 0;
+    if (m.has_day()) {
+      at_ += 2;
+      sure(kFair);
+      return true;
+    }
+  }
   if (is(weekend) && (!m.has_day() || m.week || m.holiday)) {
     ++at_;
     m.weekend = true;
@@ -605,6 +644,8 @@ bool Grammar::period(Moment& m) {
   }
   return back();
 }
+
+bool Grammar::period_or_month(Moment& m) { return is(Kind::month) ? named_month(m) && !m.day : period(m); }
 
 bool Grammar::holiday_phrase(Moment& m) {
   if (m.holiday || m.term || m.month || m.day || m.nth) return false;
@@ -643,7 +684,15 @@ bool Grammar::year_only(Moment& m) {
   if (m.year || m.month || m.day || m.clock) return false;
   const Back back(*this);
   accept(the);
-  const bool named = accept_word("year") || (word("calendar") && word("year", 1) && (at_ += 2));
+  const bool named = accept_word("year") || accept_word("calendar year");
+  if (is(Kind::number) && peek().by_word && !peek().han && at_ > 0 && tokens_[at_ - 1].kind == in) {
+    Moment words;  // in two thousand and twenty
+    if (year_behind(words) && words.year) {
+      m.year = words.year;
+      sure(kFair);
+      return true;
+    }
+  }
   if (!is(Kind::number) || peek().digits != 4 || peek().han) return back();
   const int year = peek().whole();
   if (year < (named ? 1000 : 1900) || year > 2200 || is(colon, 1) || (is(dash, 1) && joined(1)) || is(Kind::unit, 1) ||

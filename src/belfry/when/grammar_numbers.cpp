@@ -148,6 +148,11 @@ bool Grammar::unit(Unit& out, bool counted, bool number_joined) {
       out = Unit::month;
       ++at_;
       return true;
+    case Kind::part:
+      if (t.word != "nights" && t.word != "晚") return false;
+      out = Unit::day;
+      ++at_;
+      return true;
     case weekend:
       out = Unit::weekend;
       ++at_;
@@ -359,7 +364,10 @@ bool Grammar::span(Span& out) {
     accept(comma);
     accept(and_);
     Amount more;
-    if (!amount(more) || rank(more.unit) >= rank(out.back().unit)) {
+    const bool joins = amount(more) && std::none_of(out.begin(), out.end(), [&](const Amount& one) {
+                         return rank(one.unit) == rank(more.unit);
+                       });
+    if (!joins) {
       // 3小时15分后: fine as it is; "1 hour 30" has a bare number.
       back();
       int minutes = 0;

@@ -221,6 +221,7 @@ bool Grammar::length_phrase(Moment& m) {
   const bool led = accept(for_);
   Span length;
   if (!span(length)) return back();
+  if (led && is(comma) && is(from, 1)) ++at_;
   const bool starts = is(from) && (led || peek().word.starts_with("starting"));
   if (!starts && !(led && (m.clock || m.has_day()))) return back();
   if (starts) {

@@ -120,7 +120,10 @@ class Resolver {
       const Seconds today = here.time;
       found.local.date = here.date;
       const bool gone = m.clock ? time <= today : part_is_over(*m.part, today);
-      if (gone)
+      const bool this_night = time > hours{24} && today < hours{5} && time - hours{24} > today;
+      if (this_night)
+        found.local.date -= Days{1};
+      else if (gone)
         found.local.date += Days{1};
       else if (!m.clock && time < today)
         found.local.time = today;
@@ -548,6 +551,16 @@ class Resolver {
   }
 
   Result<Date> day(const Moment& m) {
+    if (m.shade > 0) {  // the second half of a period
+      Moment whole = m;
+      whole.shade = 0;
+      BELFRY_TRY(const Date first, day(whole));
+      const Date half = m.week                                        ? first + Days{3}
+                        : m.month || m.month_offset                   ? first + Days{15}
+                        : m.quarter || m.quarter_offset               ? first + Days{45}
+                                                                      : add_months(first, 6);
+      return m.shade_from_today ? std::max(half, ref_.date) : half;
+    }
     if (m.edge) return edge_day(m);
     if (m.nth) return nth_day(m);
     if (m.iso_week) {
@@ -597,6 +610,13 @@ class Resolver {
 
   Result<Date> month_and_day(const Moment& m) const {
     if (m.year || m.year_offset) return checked(base_year(m), *m.month, *m.day);
+    if (m.weekday) {  // Thu Aug 10: the year in which it is one, near to this
+      for (const int year : {year_of(ref_.date), year_of(ref_.date) + 1, year_of(ref_.date) - 1}) {
+        if (!is_date(year, *m.month, *m.day)) continue;
+        const Date date = date_of(year, *m.month, *m.day);
+        if (weekday_of(date) == *m.weekday) return date;
+      }
+    }
     for (int year = year_of(ref_.date); year <= year_of(ref_.date) + 8; ++year) {
       if (!is_date(year, *m.month, *m.day)) continue;
       const Date date = date_of(year, *m.month, *m.day);

@@ -737,6 +737,7 @@ constexpr Word kWords[] = {
     {"那天", of},
     {"那日", of},
     {"like", about},
+    {"how about", about},
     {"say", about},
     {"first thing", about},
     {"mos", unit, u(Unit::month)},
