@@ -73,7 +73,7 @@ bool Grammar::digital_clock(Moment& m) {
   int second = 0;
   const bool colon_form = is(colon);
   const bool dot_form = is(dot) && joined() && is(Kind::number, 1) && peek(1).digits == 2;
-  const bool h_form = word("h") && joined();
+  const bool h_form = word("h") && (joined() || (is(Kind::number, 1) && peek(1).digits == 2 && is(meridiem, 2)));
   if (!colon_form && !dot_form && !h_form) return back();
   ++at_;
   if (h_form && !(is(Kind::number) && joined() && peek().digits == 2)) {

@@ -148,6 +148,11 @@ bool Grammar::unit(Unit& out, bool counted, bool number_joined) {
       out = Unit::month;
       ++at_;
       return true;
+    case Kind::weekday:  // in 2 mon
+      if (t.word != "mon" || at_ < 2 || tokens_[at_ - 2].kind != in || tokens_[at_ - 1].digits == 0) return false;
+      out = Unit::month;
+      ++at_;
+      return true;
     case Kind::part:
       if (t.word != "nights" && t.word != "晚") return false;
       out = Unit::day;

@@ -16,7 +16,7 @@ enum class Rule {
   orthodox_easter,
   lunar,
   eve_of_lunar_year,
-  eve_of_autumn_moon,
+  new_moon,
   term,
   after_nth,
   before,
@@ -164,6 +164,24 @@ enum Name {
   eid_al_adha,
   pi_day,
   double_twelve,
+  holi,
+  holika_dahan,
+  dussehra,
+  navaratri,
+  maha_shivaratri,
+  dhanteras,
+  kali_chaudas,
+  vasant_panchami,
+  ugadi,
+  vesak,
+  pongal,
+  vaisakhi,
+  orthodox_lent,
+  lazarus_saturday,
+  dst_start_us,
+  dst_end_us,
+  rabindra,
+  mercy_night,
 };
 
 constexpr Holiday kHolidays[] = {
@@ -272,7 +290,7 @@ constexpr Holiday kHolidays[] = {
     /* siblings */ {Rule::fixed, 4, 10},
     /* law_day */ {Rule::fixed, 5, 1},
     /* kings_day_nl */ {Rule::fixed_not_sunday, 4, 27},
-    /* diwali */ {Rule::eve_of_autumn_moon},
+    /* diwali */ {Rule::new_moon, 10, 15, -1},
     /* rosh_hashanah */ {Rule::after_rosh_hashanah, 0},
     /* yom_kippur */ {Rule::after_rosh_hashanah, 9},
     /* sukkot */ {Rule::after_rosh_hashanah, 14},
@@ -296,6 +314,24 @@ constexpr Holiday kHolidays[] = {
     /* eid_al_adha */ {Rule::islamic, 12, 10},
     /* pi_day */ {Rule::fixed, 3, 14},
     /* double_twelve */ {Rule::fixed, 12, 12},
+    /* holi */ {Rule::new_moon, 2, 20, 14},
+    /* holika_dahan */ {Rule::new_moon, 2, 20, 13},
+    /* dussehra */ {Rule::new_moon, 9, 20, 9},
+    /* navaratri */ {Rule::new_moon, 9, 20, 0},
+    /* maha_shivaratri */ {Rule::new_moon, 2, 12, -2},
+    /* dhanteras */ {Rule::new_moon, 10, 15, -3},
+    /* kali_chaudas */ {Rule::new_moon, 10, 15, -2},
+    /* vasant_panchami */ {Rule::new_moon, 1, 15, 5},
+    /* ugadi */ {Rule::new_moon, 3, 13, 1},
+    /* vesak */ {Rule::new_moon, 4, 18, 14},
+    /* pongal */ {Rule::fixed, 1, 14},
+    /* vaisakhi */ {Rule::fixed, 4, 14},
+    /* orthodox_lent */ {Rule::orthodox_easter, -48},
+    /* lazarus_saturday */ {Rule::orthodox_easter, -8},
+    /* dst_start_us */ {Rule::nth_weekday, 3, 2, 7},
+    /* dst_end_us */ {Rule::nth_weekday, 11, 1, 7},
+    /* rabindra */ {Rule::fixed, 5, 9},
+    /* mercy_night */ {Rule::fixed, 10, 14},
 };
 
 constexpr HolidayName kNames[] = {
@@ -599,6 +635,63 @@ constexpr HolidayName kNames[] = {
     {"pi day", pi_day},
     {"双十二", double_twelve},
     {"双12", double_twelve},
+    {"holi", holi},
+    {"festival of colors", holi},
+    {"洒红节", holi},
+    {"侯丽节", holi},
+    {"胡里节", holi},
+    {"holika dahan", holika_dahan},
+    {"kamudu pyre", holika_dahan},
+    {"dussehra", dussehra},
+    {"vijayadashami", dussehra},
+    {"dasara", dussehra},
+    {"十胜节", dussehra},
+    {"凯旋节", dussehra},
+    {"navaratri", navaratri},
+    {"navratri", navaratri},
+    {"durga puja", navaratri},
+    {"九夜节", navaratri},
+    {"难近母节", navaratri},
+    {"maha shivaratri", maha_shivaratri},
+    {"shivaratri", maha_shivaratri},
+    {"dhanteras", dhanteras},
+    {"kali chaudas", kali_chaudas},
+    {"vasant panchami", vasant_panchami},
+    {"saraswati jayanti", vasant_panchami},
+    {"ugadi", ugadi},
+    {"yugadi", ugadi},
+    {"chaitra sukladi", ugadi},
+    {"vesak", vesak},
+    {"buddha day", vesak},
+    {"buddhas birthday", vesak},
+    {"卫塞节", vesak},
+    {"威瑟节", vesak},
+    {"pongal", pongal},
+    {"印度丰收节", pongal},
+    {"淡米尔丰收节", pongal},
+    {"庞格尔节", pongal},
+    {"vaisakhi", vaisakhi},
+    {"baisakhi", vaisakhi},
+    {"great fast", orthodox_lent},
+    {"orthodox shrove monday", orthodox_lent},
+    {"clean monday", orthodox_lent},
+    {"四旬节", orthodox_lent},
+    {"lazarus saturday", lazarus_saturday},
+    {"拉撒路圣周六", lazarus_saturday},
+    {"daylight saving start", dst_start_us},
+    {"daylight savings start", dst_start_us},
+    {"daylight saving start day", dst_start_us},
+    {"daylight savings start day", dst_start_us},
+    {"daylight saving end", dst_end_us},
+    {"daylight savings end", dst_end_us},
+    {"daylight saving end day", dst_end_us},
+    {"daylight savings end day", dst_end_us},
+    {"rabindranath jayanti", rabindra},
+    {"圣母节", mercy_night},
+    {"lent", ash_wednesday},
+    {"权力之夜", laylat_al_qadr},
+    {"伊斯兰历新年", islamic_new_year},
+    {"尔代节", eid_al_fitr},
     {"清明", qingming},
     {"清明节", qingming},
     {"tomb sweeping day", qingming},
@@ -822,25 +915,28 @@ std::optional<Date> jewish_holiday(const Holiday& rule, int year) {
   return date - eve;
 }
 
-// By the tabular calendar, and from the evening before. Who waits for the moon to be seen may be a day off.
-std::optional<Date> islamic_holiday(int month, int day, int year) {
-  const int about = (year - 622) * 33 / 32;
-  for (int hijri = about - 1; hijri <= about + 2; ++hijri) {
-    const std::int64_t fixed = 227'014 + static_cast<std::int64_t>(hijri - 1) * 354 + (3 + 11 * hijri) / 30 +
-                               29 * (month - 1) + (6 * month - 1) / 11 + day;
-    const Date date = Date{Days{static_cast<int>(fixed - 719'163)}} - Days{1};
-    if (year_of(date) == year) return date;
+// So many days after the first new moon from a day on. Lunar months of the table begin with one.
+std::optional<Date> behind_new_moon(Date from, int days) {
+  for (int month = 1; month <= 24; ++month) {
+    const int year = lunar_year_of(from) + (month > 12 ? 1 : 0);
+    for (const bool leap : {false, true})
+      if (const auto moon = lunar_date(year, (month - 1) % 12 + 1, 1, leap); moon && *moon >= from)
+        return *moon + Days{days};
   }
   return std::nullopt;
 }
 
-// The day before the new moon between the middle of October and that of November.
-std::optional<Date> eve_of_autumn_moon(int year) {
-  for (const int month : {9, 10})
-    for (const bool leap : {false, true})
-      if (const auto moon = lunar_date(year, month, 1, leap);
-          moon && *moon >= date_of(year, 10, 15) && *moon <= date_of(year, 11, 15))
-        return *moon - Days{1};
+// A month begins the day after its new moon, near to where the tabular calendar has it. Who waits for the moon to be seen
+// may be a day off.
+std::optional<Date> islamic_holiday(int month, int day, int year) {
+  const int about = (year - 622) * 33 / 32;
+  for (int hijri = about - 1; hijri <= about + 2; ++hijri) {
+    const std::int64_t first = 227'015 + static_cast<std::int64_t>(hijri - 1) * 354 + (3 + 11 * hijri) / 30 +
+                               29 * (month - 1) + (6 * month - 1) / 11;
+    const Date tabular{Days{static_cast<int>(first - 719'163)}};
+    const Date date = behind_new_moon(tabular - Days{5}, day).value_or(tabular + Days{day - 1});
+    if (year_of(date) == year) return date;
+  }
   return std::nullopt;
 }
 
@@ -874,7 +970,7 @@ std::optional<Date> holiday_date(int holiday, int year) {
     case Rule::fixed_not_sunday:
       date = date_of(year, rule.a, rule.b);
       return weekday_of(date) == 7 ? date - Days{1} : date;
-    case Rule::eve_of_autumn_moon: return eve_of_autumn_moon(year);
+    case Rule::new_moon: return behind_new_moon(date_of(year, rule.a, rule.b), rule.c);
     case Rule::after_rosh_hashanah:
     case Rule::after_passover:
     case Rule::hanukkah:
@@ -893,6 +989,6 @@ std::optional<Date> holiday_date(int holiday, int year) {
   return std::nullopt;
 }
 
-static_assert(std::size(kHolidays) == double_twelve + 1);
+static_assert(std::size(kHolidays) == mercy_night + 1);
 
 }  // namespace belfry::when

@@ -120,6 +120,12 @@ class Resolver {
       const Seconds today = here.time;
       found.local.date = here.date;
       const bool gone = m.clock ? time <= today : part_is_over(*m.part, today);
+      // At midnight itself, midnight is now.
+      const bool midnight_now = !date && today == Seconds{0} && time == hours{24};
+      if (midnight_now) {
+        found.local.date -= Days{1};
+        return found;
+      }
       const bool this_night = time > hours{24} && today < hours{5} && time - hours{24} > today;
       if (this_night)
         found.local.date -= Days{1};
