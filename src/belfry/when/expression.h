@@ -92,7 +92,8 @@ struct Moment {
 
   // --- how ---
   bool within = false;
-  bool open_end = false;  // "after 4pm", "before noon"
+  bool open_end = false;         // "after 4pm", "before noon"
+  bool day_behind_clock = false;  // "11:00 on Thursday": at the end of a range the day is for both ends
   bool explicit_past = false;
   bool after = false;  // "after 2026": what comes when the period is over
 

@@ -203,7 +203,7 @@ bool Grammar::slot(Moment& m) {
     if (iso) return false;  // a span by itself
   }
   return iso_week_date(m) || reach_phrase(m) || rest_phrase(m) || offset_phrase(m) || length_phrase(m) ||
-         now_phrase(m) || same_time_phrase(m) || nth_of_month(m) || unit_beside(m) || weekday_phrase(m) ||
+         now_phrase(m) || same_time_phrase(m) || nth_of_month(m) || this_period(m) || unit_beside(m) || weekday_phrase(m) ||
          day_range(m) || clock_range(m) || quarter_of_year(m) || relative_day(m) || holiday_phrase(m) ||
          numbered_week(m) || century(m) || year_range(m) || numeric_date(m) || named_month(m) || chinese_date(m) ||
          chinese_nth(m) || period(m) || edge_behind(m) || weekday_and_day(m) || year_at_the_end(m) ||
@@ -273,7 +273,9 @@ bool Grammar::moment(Moment& m) {
     for (int connectors = 0; connectors <= kConnectorsMost; ++connectors) {
       clock_may_follow_ = m.has_day() && !m.clock;
       if ((m.has_day() || m.part) && !m.clock) clock_expected_ = true;
+      const bool had_clock = m.clock && !m.has_day();
       found = slot(m) || open_slot(m);
+      if (found && had_clock && m.has_day()) m.day_behind_clock = true;
       if (found) break;
       if (is(Kind::dash) && any) {
         // "6 jan 2027 - 6:37am"; another date behind it is the end of a range
@@ -302,7 +304,7 @@ void Grammar::share_between(Moment& start, Moment& end) {
   if (start.year && !end.year && end.month && start.month && *end.month >= *start.month) end.year = start.year;
   if (!start.zone_minutes && start.region.empty()) start.zone_minutes = end.zone_minutes, start.region = end.region;
   if (start.clock && end.clock) share_half_day(*start.clock, *end.clock);
-  if (start.clock && !start.has_day() && !start.offset && end.clock && end.has_day()) {
+  if (start.clock && !start.has_day() && !start.offset && end.clock && end.has_day() && end.day_behind_clock) {
     const std::optional<Clock> clock = start.clock;
     const std::optional<Part> part = start.part ? start.part : end.part;
     start = end;
@@ -357,7 +359,7 @@ bool Grammar::expression(Expression& e) {
     }
   }
   accept(by);
-  if (opened) clock_expected_ = true;
+  bare_hour_ = opened && (until_word || after_word) && is(Kind::number) && !is(Kind::unit, 1);
   // all day, the whole week
   if (is(all) || (is(for_) && is(the, 1) && is(Kind::unit, 2))) {
     const Back all_back(*this);
@@ -373,7 +375,9 @@ bool Grammar::expression(Expression& e) {
     }
     all_back();
   }
-  if (!moment(e.start)) {
+  const bool any = moment(e.start);
+  bare_hour_ = false;
+  if (!any) {
     clock_expected_ = false;
     // A bare span is a duration.
     Span amounts;
@@ -423,6 +427,39 @@ bool Grammar::expression(Expression& e) {
     e.shape = Shape::range;
     if (!accept_word("之间")) accept_word("间");
     return true;
+  }
+  // 2027年的前两周, 今年最后4个月: a part of a period
+  const Moment& whole_period = e.start;
+  const bool only_period = (whole_period.year || whole_period.year_offset || whole_period.month ||
+                            whole_period.month_offset) &&
+                           !whole_period.day && !whole_period.clock && !whole_period.part && !whole_period.weekday &&
+                           !whole_period.holiday && !whole_period.edge && !whole_period.nth && !whole_period.offset;
+  if (only_period && tokens_[at_ - 1].han) {
+    const Back part_back(*this);
+    while (accept(of)) {
+    }
+    const bool head = is(Kind::ago) && word("前");
+    const bool tail = word("最") && word("后", 1);
+    Span amounts;
+    if (head || tail) at_ += head ? 1 : 2;
+    if ((head || tail) && (is(Kind::number) || is(couple)) && span(amounts)) {
+      e.shape = Shape::range;
+      e.start.length = amounts;
+      if (tail) {
+        Moment end = e.start;
+        end.length.reset();
+        end.after = true;
+        Moment last;
+        last.offset = amounts;
+        last.direction = -1;
+        last.anchor = {end};
+        last.length = amounts;
+        e.start = last;
+      }
+      sure(kStrong);
+      return true;
+    }
+    part_back();
   }
   // 春节前三天, 中秋节后一天
   if ((is(later) || is(Kind::ago)) && peek().han && e.start.has_day() && !e.start.clock && !e.start.offset &&

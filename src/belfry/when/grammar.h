@@ -138,6 +138,7 @@ class Grammar {
   bool quarter_of_year(Moment& m);
   bool weekday_phrase(Moment& m);
   bool relative_day(Moment& m);
+  bool this_period(Moment& m);
   bool unit_beside(Moment& m);
   bool numbered_week(Moment& m);
   bool century(Moment& m);
@@ -195,6 +196,7 @@ class Grammar {
   std::optional<Wrong> impossible_;
   bool clock_expected_ = false;  // a bare hour may come: "at", or a day stood before
   bool clock_may_follow_ = false;  // "14 Feb from 9:30": a day stood before, and no time yet
+  bool bare_hour_ = false;  // "no later than 4"
   bool range_end_ = false;  // the end of a range is being read
   bool on_before_ = false;
   bool cantonese_ = false;

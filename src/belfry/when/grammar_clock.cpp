@@ -45,7 +45,7 @@ bool Grammar::trailing_part(Moment& m) {
     ++at_;
     return true;
   }
-  if (!is(Kind::part)) return back();
+  if (!is(Kind::part) || word("nights") || word("mornings")) return back();
   m.part = peek().part();
   ++at_;
   return true;
@@ -206,7 +206,7 @@ bool Grammar::hour_clock(Moment& m) {
       return set_clock(m, n, 0, 0, half_day, false) || back();
     }
   }
-  if (!clock_expected_) return back();
+  if (!clock_expected_ && !bare_hour_) return back();
   if (is(Kind::unit) || is(weekend) || is(Kind::month) || is(slash) || is(percent) || is(other) ||
       (is(dash) && joined()) || is(Kind::number) || is(Kind::weekday)) {
     if (!(is(Kind::weekday))) return back();

@@ -228,6 +228,13 @@ bool Grammar::numeric_date(Moment& m) {
   const auto separator = [&](std::size_t ahead) {
     return is(slash, ahead) || is(dash, ahead) || is(dot, ahead) || is(colon, ahead);
   };
+  if (is(next) && peek().word == "last" && plain(1) && is(slash, 2) && plain(3) && !is(slash, 4)) {  // last 9/11
+    ++at_;
+    if (!numeric_date(m)) return back();
+    m.last_occurrence = true;
+    m.explicit_past = true;
+    return true;
+  }
   if (!plain(0)) return false;
   // 20260501
   if (peek().digits == 8) {
@@ -632,7 +639,9 @@ bool Grammar::day_of_month(Moment& m) {
   if (!ordinal_form) {
     // "Monday 21", "friday 23 at 4", "8pm on 15"
     const bool beside_weekday = m.weekday && first > 0 && tokens_[first - 1].kind == Kind::weekday;
-    if (!beside_weekday && !(on_before_ && (m.clock || is(Kind::at))) && !(article && is(between))) return back();
+    if (!beside_weekday && !(on_before_ && (m.clock || is(Kind::at))) && !(article && is(between)) &&
+        !(first == 0 && is(Kind::at) && is(Kind::number, 1) && is(colon, 2)))  // 15 at 8:00
+      return back();
     if (is(other)) return back();  // on 8 machines
     if (is(colon) || is(meridiem) || is(Kind::oclock) || is(slash) || is(dash) || is(Kind::unit) ||
         is(Kind::number) || is(dot))

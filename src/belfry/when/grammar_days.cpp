@@ -67,6 +67,15 @@ bool Grammar::nth_of_month(Moment& m) {
   m.year_offset = period.year_offset;
   m.quarter = period.quarter, m.quarter_offset = period.quarter_offset, m.day = period.day;
   m.next_occurrence = period.next_occurrence;
+  if (nth.unit == Unit::hour || nth.unit == Unit::minute) {  // the fifth hour of March 3rd, the last minute of 2027
+    const bool hour = nth.unit == Unit::hour;
+    if (n > (hour ? 24 : 60) || n == 0) return back();
+    m.clock = n < 0 ? Clock{23, hour ? 0 : 59, 0, std::nullopt, true}
+                    : Clock{hour ? n - 1 : 0, hour ? 0 : n - 1, 0, std::nullopt, true};
+    if (!m.day) m.nth = Nth{n < 0 ? -1 : 1, 0, Unit::day};
+    sure(kStrong);
+    return true;
+  }
   m.nth = nth;
   sure(kStrong);
   return true;
@@ -353,6 +362,24 @@ bool Grammar::relative_day(Moment& m) {
   return back();
 }
 
+// "the day", "my day", "the year" alone: this one
+bool Grammar::this_period(Moment& m) {
+  if (!m.empty() || at_ > 1) return false;
+  const Back back(*this);
+  if (!accept(the) && !accept_word("my")) return back();
+  if (!is(Kind::unit) || peek().han || !is(end_of_text, 1)) return back();
+  switch (peek().unit()) {
+    case Unit::day: m.day_offset = 0; break;
+    case Unit::week: m.week = 0; break;
+    case Unit::month: m.month_offset = 0; break;
+    case Unit::year: m.year_offset = 0; break;
+    default: return back();
+  }
+  ++at_;
+  sure(kWeak);
+  return true;
+}
+
 // the day after Christmas, the week before the 5th, the month after next, the day before
 bool Grammar::unit_beside(Moment& m) {
   if (!m.empty()) return false;
@@ -616,7 +643,7 @@ bool Grammar::period(Moment& m) {
       sure(kStrong);
       return true;
     }
-    if (what.kind == season) {
+    if (what.kind == season && what.word != "fall") {
       at_ += 2;
       m.season = what.whole();
       if (which != 0) m.year_offset = which;
@@ -685,11 +712,13 @@ bool Grammar::year_only(Moment& m) {
   const Back back(*this);
   accept(the);
   const bool named = accept_word("year") || accept_word("calendar year");
-  if (is(Kind::number) && peek().by_word && !peek().han && at_ > 0 && tokens_[at_ - 1].kind == in) {
+  if (is(Kind::number) && peek().by_word && !peek().han &&
+      (at_ == 0 || tokens_[at_ - 1].kind == in)) {
+    const bool led = at_ > 0;
     Moment words;  // in two thousand and twenty
     if (year_behind(words) && words.year) {
       m.year = words.year;
-      sure(kFair);
+      sure(led ? kFair : kWeak);
       return true;
     }
   }
@@ -701,7 +730,9 @@ bool Grammar::year_only(Moment& m) {
   const Kind before_it = at_ > 0 ? tokens_[at_ - 1].kind : end_of_text;
   ++at_;
   m.year = year;
-  const bool led = named || before_it == in || before_it == since || before_it == until || before_it == Kind::after ||
+  const bool open_ended = word("or") && (is(later, 1) || is(Kind::after, 1));
+  if (open_ended) at_ += 2;
+  const bool led = open_ended || named || before_it == in || before_it == since || before_it == until || before_it == Kind::after ||
                    before_it == Kind::before || before_it == from;
   sure(led ? kFair : kWeak);
   return true;
@@ -720,10 +751,23 @@ bool Grammar::year_at_the_end(Moment& m) {
 bool Grammar::season_phrase(Moment& m) {
   if (m.season || m.half_year) return false;
   if (is(season)) {
+    const bool fall = word("fall");
     m.season = peek().whole();
     ++at_;
     if (!m.year && !m.year_offset) year_behind(m);
+    if (fall && !m.year && !m.year_offset) {
+      m.season.reset();
+      --at_;
+      return false;
+    }
     sure(kWeak);
+    return true;
+  }
+  if (is(half_month) && !m.day) {
+    if (!m.month && !m.month_offset) m.month_offset = 0;
+    m.day = peek().whole();
+    ++at_;
+    sure(kFair);
     return true;
   }
   if (is(half_year) && (m.year || m.year_offset)) {
@@ -743,7 +787,7 @@ bool Grammar::season_phrase(Moment& m) {
 
 // 底, 初, 中旬 behind a month or a year
 bool Grammar::edge_behind(Moment& m) {
-  if (m.edge || m.day || !(m.month || m.year || m.month_offset || m.year_offset || m.week)) return false;
+  if (m.edge || m.day || !(m.month || m.year || m.month_offset || m.year_offset || m.week || m.quarter)) return false;
   const Back back(*this);
   while (accept(of)) {
   }
@@ -755,7 +799,10 @@ bool Grammar::edge_behind(Moment& m) {
   }
   if ((is(Kind::end) || is(begin) || is(middle)) && peek().han) {
     m.edge = peek().kind;
-    m.edge_unit = m.month || m.month_offset ? Unit::month : m.week ? Unit::week : Unit::year;
+    m.edge_unit = m.month || m.month_offset ? Unit::month
+                  : m.week                  ? Unit::week
+                  : m.quarter               ? Unit::quarter
+                                            : Unit::year;
     ++at_;
     sure(kStrong);
     return true;

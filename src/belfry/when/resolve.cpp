@@ -206,6 +206,11 @@ class Resolver {
   }
 
   const Local& ref() const { return ref_; }
+  Instant start_of_day(Found found) const {
+    found.local.time = Seconds{0};
+    found.exact.reset();
+    return instant(found);
+  }
 
   // The end of a range, whichever way it is said. The end of a day or of a longer period is the midnight behind it.
   Result<> find_end(const Expression& e, const Found& start, Resolved& out) {
@@ -616,12 +621,15 @@ class Resolver {
 
   Result<Date> month_and_day(const Moment& m) const {
     if (m.year || m.year_offset) return checked(base_year(m), *m.month, *m.day);
-    if (m.weekday) {  // Thu Aug 10: the year in which it is one, near to this
-      for (const int year : {year_of(ref_.date), year_of(ref_.date) + 1, year_of(ref_.date) - 1}) {
-        if (!is_date(year, *m.month, *m.day)) continue;
-        const Date date = date_of(year, *m.month, *m.day);
-        if (weekday_of(date) == *m.weekday) return date;
-      }
+    // "Thu Aug 10", said days after it, is the one that was a Thursday.
+    if (m.weekday && is_date(year_of(ref_.date), *m.month, *m.day)) {
+      const Date date = date_of(year_of(ref_.date), *m.month, *m.day);
+      if (weekday_of(date) == *m.weekday && date < ref_.date && ref_.date - date <= Days{14}) return date;
+    }
+    if (m.last_occurrence) {
+      for (int year = year_of(ref_.date); year >= year_of(ref_.date) - 8; --year)
+        if (is_date(year, *m.month, *m.day) && date_of(year, *m.month, *m.day) < ref_.date)
+          return date_of(year, *m.month, *m.day);
     }
     for (int year = year_of(ref_.date); year <= year_of(ref_.date) + 8; ++year) {
       if (!is_date(year, *m.month, *m.day)) continue;
@@ -708,6 +716,11 @@ class Resolver {
         break;
       }
       case Unit::quarter: {
+        if (m.quarter) {
+          BELFRY_TRY(first, quarter_day(m));
+          last = add_months(first, 3) - Days{1};
+          break;
+        }
         first = add_months(date_of(year_of(ref_.date), (month_of(ref_.date) - 1) / 3 * 3 + 1, 1),
                            3 * m.quarter_offset.value_or(0));
         last = add_months(first, 3) - Days{1};
@@ -788,6 +801,9 @@ Result<Resolved> resolve(const Expression& e, Instant now, const Zone& zone) {
     if (const auto other = resolver.moment(swapped)) out.alternatives.push_back(resolver.instant(*other));
   }
   BELFRY_CHECK(resolver.find_end(e, start, out));
+  // A range of days begins with its first one.
+  if (e.shape == Shape::range && out.day_only && out.end && !e.start.reach)
+    out.at = resolver.start_of_day(start);
   return in_range(std::move(out));
 }
 

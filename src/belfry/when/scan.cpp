@@ -218,7 +218,7 @@ class Scanner {
              (to + 2 == characters_.size() || !is_letter(characters_[to + 2].code));
     };
     const bool ordinal =
-        count <= 2 && (suffix(U's', U't') || suffix(U'n', U'd') || suffix(U'r', U'd') || suffix(U't', U'h'));
+        count <= 3 && (suffix(U's', U't') || suffix(U'n', U'd') || suffix(U'r', U'd') || suffix(U't', U'h'));
     push(ordinal ? to + 2 : to, ordinal ? Kind::ordinal : Kind::number, value);
     out_.list.back().digits = static_cast<std::uint8_t>(std::min<std::size_t>(count, 255));
   }

@@ -99,6 +99,7 @@ enum class Kind : std::uint8_t {
   all,        // all, whole, full, 全
   rest,       // the rest of
   once,       // once a week
+  half_month,  // 上半月: the day on which it begins
   era,        // the year before its first: 民国 1911
   half_year,  // 上半年 1, 下半年 2
   ten_days,   // 上旬 1, 中旬 2, 下旬 3
