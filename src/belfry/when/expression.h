@@ -63,6 +63,7 @@ struct Moment {
   bool of_that_week = false;  // "Friday in two weeks": of that week, whatever day it begins from
   std::optional<Kind> edge;  // begin, middle, end of the period
   Unit edge_unit = Unit::month;
+  bool coming_edge = false;      // 月初: when it has passed, the next one
   bool next_occurrence = false;  // "next Christmas"
   bool last_occurrence = false;
 

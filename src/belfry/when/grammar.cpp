@@ -280,7 +280,8 @@ bool Grammar::moment(Moment& m) {
       if (is(Kind::dash) && any) {
         // "6 jan 2027 - 6:37am"; another date behind it is the end of a range
         const bool clock_behind = is(Kind::number, 1) && (is(colon, 2) || is(meridiem, 2) || is(Kind::oclock, 2));
-        if (dash_used || !(m.has_day() && !m.clock) || !clock_behind) break;
+        const bool date_behind = m.weekday && (is(Kind::month, 1) || is(open, 1));  // Friday-Jun-15
+        if (dash_used || !(m.has_day() && !m.clock) || !(clock_behind || date_behind)) break;
         dash_used = true;
       }
       if (!connector()) break;
@@ -359,7 +360,7 @@ bool Grammar::expression(Expression& e) {
     }
   }
   accept(by);
-  bare_hour_ = opened && (until_word || after_word) && is(Kind::number) && !is(Kind::unit, 1);
+  bare_hour_ = opened && is(Kind::number) && (((until_word || after_word) && !is(Kind::unit, 1)) || is(for_, 1));
   // all day, the whole week
   if (is(all) || (is(for_) && is(the, 1) && is(Kind::unit, 2))) {
     const Back all_back(*this);
@@ -557,6 +558,9 @@ std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, lo
           (before_it.kind == other && is_letter(before_it.word.front())) || (before_it.kind == unit && !before_it.han))
         continue;
     }
+    if (i > 1 && token.kind == number && tokens.list[i - 1].kind == dot && tokens.list[i - 2].kind == number &&
+        token.begin == tokens.list[i - 1].end && tokens.list[i - 1].begin == tokens.list[i - 2].end)
+      continue;  // the fraction of a number
     // What joins a time to something before it is no part of it.
     if (token.kind == comma || token.kind == close || token.kind == of || token.kind == dot || token.kind == and_ ||
         token.kind == colon || (token.kind == about && i + 1 < count && tokens.list[i + 1].kind != number))

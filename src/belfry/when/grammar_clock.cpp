@@ -65,6 +65,7 @@ bool Grammar::set_clock(Moment& m, int hour, int minute, int second, std::option
 // 9:30, 15:30:15.250, 9.30pm, 15h30
 bool Grammar::digital_clock(Moment& m) {
   const Back back(*this);
+  const std::size_t hour_at = at_;
   const Token& h = peek();
   if (h.kind != Kind::number || h.digits == 0 || h.digits > 2 || (h.by_word && !h.han)) return false;
   const int hour = h.whole();
@@ -82,7 +83,8 @@ bool Grammar::digital_clock(Moment& m) {
       minute = peek().whole();
       ++at_;
     }
-    if (minute == 0 && !clock_expected_ && (hour <= 12 || hour >= 24)) return back();  // 3h is a span
+    const bool span_of = hour_at > 0 && tokens_[hour_at - 1].kind == for_;
+    if (minute == 0 && (!clock_expected_ || span_of) && (hour <= 12 || hour >= 24)) return back();  // 3h is a span
     std::optional<int> half_day;
     meridiem_word(half_day);
     if (!set_clock(m, hour, minute, 0, half_day, true)) return back();
@@ -309,6 +311,7 @@ bool Grammar::past_clock(Moment& m) {
 bool Grammar::chinese_clock(Moment& m) {
   const Back back(*this);
   const std::size_t first = at_;
+  if (first > 0 && tokens_[first - 1].kind == di) return false;  // 第二点
   int short_of = 0;
   if (accept(next_to)) {
     if (is(Kind::number)) {
@@ -380,6 +383,8 @@ bool Grammar::chinese_clock(Moment& m) {
         } else {
           seconds_back();
         }
+      } else if (is(ge) && n < 10 && tokens_[at_ - 1].by_word) {
+        return back();  // 二点五个
       } else if (is(Kind::unit) || is(day_mark) || is(month_mark) || is(year_mark) || is(ge) || is(week_mark) ||
                  is(Kind::oclock) || is(slash) || is(colon)) {
         minutes_back();
@@ -435,7 +440,7 @@ bool Grammar::goes_on(const Token& behind) {
   static constexpr std::string_view kWords[] = {
       "提", "叫", "喊", "开", "去", "来", "到", "要", "我", "你", "他", "她", "咱", "大", "在", "有", "是", "发", "回", "见",
       "就", "能", "可", "会", "给", "帮", "把", "截", "结", "还", "吃", "打", "看", "做", "生", "放", "考", "面", "搬", "休",
-      "请", "交", "集", "起", "睡", "准", "左", "前", "后", "之", "以", "的", "，", "上", "下", "跟", "和", "与", "通", "联",
+      "请", "交", "集", "起", "睡", "准", "左", "前", "后", "之", "以", "的", "，", "上", "下", "跟", "通", "联",
       "记", "别", "必", "务", "记", "送", "取", "接", "拿", "买", "订", "约", "启", "关", "执", "跑", "运", "重", "备", "出发",
       "飞", "登", "乘", "坐", "到", "离", "走", "带", "陪", "找", "问", "说", "讲", "谈", "聊", "写", "读", "听", "学", "练", "洗", "换", "付", "还", "充", "缴", "报", "签", "打", "寄", "收", "查", "复", "体", "剪", "浇", "喂", "遛", "倒", "喝", "服"};
   return std::find(std::begin(kWords), std::end(kWords), behind.word) != std::end(kWords);

@@ -192,7 +192,7 @@ bool Grammar::named_month(Moment& m) {
     const Kind before_it = first > 0 ? tokens_[first - 1].kind : end_of_text;
     const bool led = relative || before_it == in || before_it == of || before_it == by || before_it == until ||
                      before_it == since || before_it == Kind::before || before_it == Kind::after || before_it == from ||
-                     before_it == early || before_it == late || before_it == every || before_it == to;
+                     before_it == early || before_it == late || before_it == every;
     // Some months are nothing else; the others are people and verbs.
     const bool certain = name.word == "january" || name.word == "february" || name.word == "july" ||
                          name.word == "september" || name.word == "october" || name.word == "november" ||
@@ -268,6 +268,14 @@ bool Grammar::numeric_date(Moment& m) {
     at_ += 3;
     good_day(*m.month, *m.day);
     sure(kFair);
+    return true;
+  }
+  if (plain(1) && plain(2) && peek().digits <= 2 && peek(1).digits == 2 && peek(2).digits == 4 && peek().value >= 1 &&
+      peek().value <= 12 && peek(1).value >= 1 && peek(1).value <= 31 && peek(2).value > 1900 && peek(2).value < 2200) {
+    m.month = peek().whole(), m.day = peek(1).whole(), m.year = peek(2).whole();  // 10 31 1974
+    at_ += 3;
+    good_day(*m.month, *m.day);
+    sure(kWeak);
     return true;
   }
   if (!separator(1) || !plain(2)) return back();
@@ -570,7 +578,7 @@ bool Grammar::chinese_date(Moment& m) {
   if (!any) return back();
   if (m.lunar && !m.month && !m.day) return back();
   // 五月天, 二月兰: names
-  const bool name = m.month && !m.year && joined() && !goes_on(peek());
+  const bool name = m.month && !m.year && joined() && (!goes_on(peek()) || word("天"));
   sure(m.month && m.year ? kStrong : name ? kWeak : kFair);
   return true;
 }

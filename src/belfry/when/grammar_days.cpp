@@ -129,6 +129,14 @@ bool Grammar::chinese_nth(Moment& m) {
 bool Grammar::quarter_of_year(Moment& m) {
   if (m.quarter || m.quarter_offset) return false;
   const Back back(*this);
+  if (is(Kind::number) && peek().digits == 2 && word("q", 1) && joined(1) && is(Kind::number, 2) && joined(2) &&
+      peek(2).value >= 1 && peek(2).value <= 4) {  // 18q4
+    m.year = 2000 + peek().whole();
+    m.quarter = peek(2).whole();
+    at_ += 3;
+    sure(kFair);
+    return true;
+  }
   if (peek().word == "q" && is(Kind::number, 1) && joined(1) && peek(1).value >= 1 && peek(1).value <= 4) {
     m.quarter = peek(1).whole();
     at_ += 2;
@@ -503,6 +511,7 @@ bool Grammar::period(Moment& m) {
   const Back back(*this);
   accept(the);
   Kind edge = other;
+  if (word("beginning") && is(Kind::month, 1) && (is(Kind::number, 2) || is(Kind::ordinal, 2))) return back();  // from
   if ((is(Kind::end) || is(begin) || is(middle)) && !peek().han) {
     edge = peek().kind;
     ++at_;
@@ -563,6 +572,7 @@ bool Grammar::period(Moment& m) {
     const int which = static_cast<int>(peek(1).value);
     if (edge != other) return back();
     m.edge = peek(1).kind;
+    m.coming_edge = is(begin, 1);
     m.edge_unit = which == 1 ? Unit::month : which == 2 ? Unit::year : Unit::week;
     at_ += 2;
     sure(kStrong);

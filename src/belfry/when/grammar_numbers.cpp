@@ -307,7 +307,7 @@ bool Grammar::amount(Amount& out) {
     out = {count, Unit::minute};
     return true;
   }
-  if (is(quote) && number_joined) {
+  if (is(quote) && number_joined && tokens_[at_ - 1].digits > 0 && !tokens_[at_ - 1].han) {
     ++at_;
     out = {count, Unit::second};
     return true;

@@ -54,6 +54,7 @@ bool Grammar::range_hour(Clock& out, bool& marked) {
     if (!whole(out.minute, 1, 59)) minutes_back();
   }
   if (out.hour > 24) return back();
+  if (word("h") && joined()) ++at_, out.exact = true;
   marked = meridiem_word(out.meridiem);
   if (accept(Kind::oclock)) marked = true;
   accept(ish);
@@ -95,7 +96,7 @@ bool Grammar::clock_range(Moment& m) {
   if (!range_joint(between_word)) return back();
   if (!accept(Kind::at)) accept(about);
   if (!range_hour(last, last_marked)) return back();
-  if (dashed && !first_marked && !last_marked && (last.hour + 12 - first.hour) % 12 > 6) return back();  // Friday 7-6
+  if (dashed && !led && !first_marked && !last_marked && (last.hour + 12 - first.hour) % 12 > 6) return back();  // Friday 7-6
   if (is(Kind::month) || is(month_mark) || is(day_mark) || is(year_mark) || is(Kind::unit) || is(ge) || is(percent) ||
       is(slash) || (is(Kind::dash) && joined()) || (is(dot) && is(Kind::number, 1) && joined(1)) ||
       (is(of) && !last_marked && (is(Kind::month, 1) || is(next, 1))) || is(week_mark))
@@ -227,7 +228,7 @@ bool Grammar::length_phrase(Moment& m) {
   if (starts) {
     if (is(Kind::now, 1)) return back();
     ++at_;
-    clock_expected_ = true;
+    bare_hour_ = true;
   }
   m.length = length;
   return true;
@@ -247,6 +248,11 @@ bool Grammar::reach_phrase(Moment& m) {
   if ((lead.kind == next && (lead.word == "last" || lead.word == "previous" || lead.word == "上")) || lead.kind == past)
     direction = -1;
   if (lead.kind == within && lead.value != 0) direction = lead.whole();
+  if (lead.kind == within && (lead.word.ends_with("the next") || is(next, 1) || (is(the, 1) && is(next, 2)))) {
+    while (is(within) || is(the)) ++at_;  // within the upcoming two days
+    if (!is(next)) --at_;
+    direction = 1;
+  }
   if (lead.kind == Kind::ago && (lead.word == "前" || lead.word == "之前")) direction = -1;
   if (direction == 0) return back();
   ++at_;
@@ -257,6 +263,21 @@ bool Grammar::reach_phrase(Moment& m) {
   if (!span(amounts)) return back();
   if (is(later) || is(Kind::ago) || is(from)) return back();
   accept(within);
+  if (direction < 0 && lead.word == "last" && is(of)) {  // the last three weeks of this year
+    const Back of_back(*this);
+    ++at_;
+    Moment whole_period;
+    if (moment(whole_period) && whole_period.has_day() && !whole_period.day && !whole_period.clock) {
+      whole_period.after = true;
+      m.offset = amounts;
+      m.direction = -1;
+      m.anchor = {whole_period};
+      m.length = amounts;
+      sure(kStrong);
+      return true;
+    }
+    of_back();
+  }
   m.reach = amounts;
   m.direction = direction;
   if (direction < 0) m.explicit_past = true;

@@ -206,8 +206,8 @@ class Resolver {
   }
 
   const Local& ref() const { return ref_; }
-  Instant start_of_day(Found found) const {
-    found.local.time = Seconds{0};
+  Instant start_of_day(Found found, Instant at) const {
+    found.local = {zone_.local(at).date, Seconds{0}};
     found.exact.reset();
     return instant(found);
   }
@@ -711,7 +711,7 @@ class Resolver {
         if (m.month && !m.year && !m.year_offset && month < month_of(ref_.date)) ++year;
         first = add_months(date_of(year, month, 1), m.month_offset.value_or(0));
         // 月初 alone, when it has passed, is the coming one.
-        if (m.edge == Kind::begin && !m.month && !m.month_offset && first < ref_.date) first = add_months(first, 1);
+        if (m.coming_edge && !m.month && !m.month_offset && first < ref_.date) first = add_months(first, 1);
         last = add_months(first, 1) - Days{1};
         break;
       }
@@ -729,7 +729,7 @@ class Resolver {
       default: {
         const int year = base_year(m);
         if (year < 1 || year > 9999) return fail(Errc::impossible_time, "the year is not in 1 to 9999");
-        const bool gone = m.edge == Kind::begin && !m.year && !m.year_offset && date_of(year, 1, 1) < ref_.date;
+        const bool gone = m.coming_edge && !m.year && !m.year_offset && date_of(year, 1, 1) < ref_.date;
         first = date_of(year + (gone ? 1 : 0), 1, 1);
         last = date_of(year, 12, 31);
       }
@@ -802,8 +802,7 @@ Result<Resolved> resolve(const Expression& e, Instant now, const Zone& zone) {
   }
   BELFRY_CHECK(resolver.find_end(e, start, out));
   // A range of days begins with its first one.
-  if (e.shape == Shape::range && out.day_only && out.end && !e.start.reach)
-    out.at = resolver.start_of_day(start);
+  if (e.shape == Shape::range && out.day_only && out.end && !e.start.reach) out.at = resolver.start_of_day(start, out.at);
   return in_range(std::move(out));
 }
 
