@@ -164,7 +164,10 @@ bool Grammar::hour_clock(Moment& m) {
     const Back minutes_back(*this);
     int minute = 0;
     accept(dash);
-    if (is(Kind::number) && peek().value == 0) ++at_;  // oh five
+    if (is(Kind::number) && peek().value == 0 && peek().by_word) {  // oh five
+      ++at_;
+      accept(dash);
+    }
     if (is(Kind::number) && whole(minute, 1, 59)) {
       accept_word("minutes");
       const bool has = meridiem_word(half_day);

@@ -578,7 +578,7 @@ bool Grammar::chinese_date(Moment& m) {
   if (!any) return back();
   if (m.lunar && !m.month && !m.day) return back();
   // 五月天, 二月兰: names
-  const bool name = m.month && !m.year && joined() && (!goes_on(peek()) || word("天"));
+  const bool name = m.month && !m.year && joined() && ((!goes_on(peek()) && !word("和")) || word("天"));
   sure(m.month && m.year ? kStrong : name ? kWeak : kFair);
   return true;
 }

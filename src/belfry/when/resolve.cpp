@@ -121,9 +121,8 @@ class Resolver {
       found.local.date = here.date;
       const bool gone = m.clock ? time <= today : part_is_over(*m.part, today);
       // At midnight itself, midnight is now.
-      const bool midnight_now = !date && today == Seconds{0} && time == hours{24};
-      if (midnight_now) {
-        found.local.date -= Days{1};
+      if (today == Seconds{0} && time % Days{1} == Seconds{0} && (!m.clock || m.clock->hour % 12 == 0)) {
+        found.local.time = Seconds{0};
         return found;
       }
       const bool this_night = time > hours{24} && today < hours{5} && time - hours{24} > today;
@@ -345,7 +344,7 @@ class Resolver {
       case Unit::decade:
         return add_months(date, std::clamp(k, -800, 800) * 120 + static_cast<int>(std::lround(part * 120)));
       case Unit::century: return add_months(date, std::clamp(k, -80, 80) * 1200);
-      case Unit::weekend: return date + Days{std::clamp(k, -500'000, 500'000) * 7};
+      case Unit::weekend: return monday_of(date) + Days{5 + std::clamp(k, -500'000, 500'000) * 7};
       case Unit::business_day: {
         int left = std::clamp(k, -10'000, 10'000);
         const int step = left < 0 ? -1 : 1;
@@ -736,6 +735,7 @@ class Resolver {
     }
     if (m.edge == Kind::end) return last;
     if (m.edge == Kind::begin) return first;
+    if (m.edge_unit == Unit::month) return first + Days{14};
     return first + (last - first) / 2;
   }
 

@@ -706,6 +706,7 @@ constexpr Word kWords[] = {
     {"percent", percent},
     {"per cent", percent},
     {"oh", number, 0},
+    {"o", number, 0},
     {"民国", era, 1911},
     {"百分之", other},
     {"分钱", other},
