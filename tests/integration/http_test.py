@@ -362,6 +362,58 @@ class Messages(Case):
         self.refusal(self.server.request("POST", "/v1/agents", {"id": "a"}), 409, "already_exists")
 
 
+class Times(Case):
+    NOW = "2026-11-18T15:20:00+08:00"
+
+    def read(self, text, status=200, **more):
+        return self.server.call("POST", "/v1/when", {"text": text, "now": self.NOW, "timezone": "Asia/Shanghai", **more},
+                                status)
+
+    # W
+    def test_a_time_is_read_and_said_back(self):
+        found = self.read("remind me tomorrow at 7 pm to call home")
+        self.assertEqual(found["at"], "2026-11-19T19:00:00+08:00")
+        self.assertEqual((found["kind"], found["past"], found["alternatives"]), ("instant", False, []))
+        self.assertEqual((found["timezone"], found["timezoneSource"]), ("Asia/Shanghai", "given"))
+        self.assertEqual(found["text"], "tomorrow at 7 pm")
+        self.assertEqual(found["sentence"], {"en": "Thursday 19 November 2026 at 19:00 (UTC+08:00)",
+                                             "zh": "2026年11月19日星期四 19:00（UTC+08:00）"})
+        weekly = self.read("每周五下午3点")
+        self.assertEqual((weekly["kind"], weekly["next"], weekly["rule"]),
+                         ("recurrence", "2026-11-20T15:00:00+08:00", "FREQ=WEEKLY;BYDAY=FR;BYHOUR=15;BYMINUTE=0"))
+        self.assertEqual(self.read("from 2 to 4pm")["end"], "2026-11-19T16:00:00+08:00")
+        self.assertEqual(self.read("9am PST")["timezoneSource"], "text")
+        self.assertEqual(self.read("tomorrow at 7")["alternatives"], ["2026-11-19T19:00:00+08:00"])
+
+    # W
+    def test_what_is_no_time_is_refused_with_its_reason(self):
+        for text, error in (("banana", "not_a_time"), ("", "not_a_time"), ("25:00", "impossible_time"),
+                            ("2月30日", "impossible_time"), ("x" * 2000, "too_large"), ("a\u0001", "invalid_argument"),
+                            ("1" * 1000, "not_a_time")):
+            status = 413 if error == "too_large" else 400
+            self.assertEqual(self.read(text, status)["error"], error, text)
+        self.assertEqual(self.read("tomorrow at 7", 400, strict=True)["error"], "ambiguous_time")
+        self.assertEqual(self.read("noon", 400, timezone="Mars/Olympus")["error"], "unknown_timezone")
+        self.assertEqual(self.read("noon", 400, language="tlh")["error"], "invalid_argument")
+        self.assertEqual(self.read("noon", 400, now="2900-01-01T00:00:00Z")["error"], "invalid_time")
+
+    # W, F15
+    def test_a_message_can_be_scheduled_in_words(self):
+        self.server.call("POST", "/v1/agents", {"id": "worker"}, 201)
+        body = {"to": "worker", "payload": 1, "schedule": {"when": "2099年5月1日上午9点", "timezone": "Asia/Shanghai"}}
+        sent = self.server.call("POST", "/v1/messages", body, 201)
+        self.assertEqual(sent["scheduledDeliveryTime"], "2099-05-01T01:00:00.000Z")
+        self.assertEqual(sent["understood"]["sentence"]["zh"], "2099年5月1日星期五 09:00（UTC+08:00）")
+        moved = self.server.call("PATCH", f"/v1/messages/{sent['messageId']}", {"schedule": "in 3 hours"})
+        self.assertEqual(moved["understood"]["kind"], "instant")
+        self.assertEqual(moved["state"], "delayed")
+        for schedule, error in (("soon", "not_a_time"), ("every day at 9", "invalid_argument"),
+                                ("25点", "impossible_time"), ("", "not_a_time")):
+            refused = self.server.call("POST", "/v1/messages", {"to": "worker", "payload": 1, "schedule": schedule}, 400)
+            self.assertEqual(refused["error"], error, schedule)
+        self.assertEqual(self.server.call("GET", "/v1/mailboxes/worker")["delayed"], 1)
+
+
 class Batches(Case):
     def batch(self, body, headers=None):
         return self.server.request("POST", "/v1/messages:batch", body,
@@ -1041,6 +1093,27 @@ class Commands(Case):
         self.assertEqual(len(both["results"]), 2)
         self.belfry("send", "--to", "worker", "--to", "nobody", "x", code=1)
 
+    # W
+    def test_times_in_words(self):
+        now = ("--now", "2026-11-18T15:20:00+08:00", "--tz", "Asia/Shanghai")
+        said = self.belfry("when", "next", "Friday", "at", "3pm", *now).stdout
+        self.assertTrue(said.startswith("Friday 27 November 2026 at 15:00 (UTC+08:00)\n"), said)
+        self.assertIn("in 8 days and 23 hours", said)
+        self.assertIn("2026年11月19日星期四 09:00", self.belfry("when", "明天9点", *now).stdout)
+        self.assertEqual(json.loads(self.belfry("when", "明天9点", "--json", *now).stdout)["alternatives"],
+                         ["2026-11-19T21:00:00+08:00"])
+        self.assertIn("ambiguous_time", self.belfry("when", "明天9点", "--strict", "--json", *now, code=1).stdout)
+        self.assertIn("says nothing about time", self.belfry("when", "banana", code=1).stderr)
+        self.assertIn("--tz", self.belfry("when", "noon", "--tz", "Mars", code=2).stderr)
+        self.belfry("when", code=2)
+        lines = '{"id":1,"text":"tomorrow","ref":"2026-11-18T15:20:00Z","tz":"UTC","lang":"en"}\n{"id":"b","text":"x"}\nnonsense\n'
+        answers = [json.loads(line) for line in self.belfry("when", "--batch", text=lines).stdout.splitlines()]
+        self.assertEqual([(one.get("id"), one["ok"]) for one in answers], [(1, True), ("b", False), (None, False)])
+        sent = self.belfry("send", "--to", "worker", "--at", "in two days", "x")
+        self.assertIn("read as: ", sent.stdout)
+        self.assertIn("delivery at", self.belfry("messages", "move", sent.stdout.split()[0], "--at", "三天后").stdout)
+        self.assertIn("not_a_time", self.belfry("send", "--to", "worker", "--at", "soon", "x", code=1).stderr)
+
     # D16
     def test_changing_messages(self):
         first, second, third = (self.belfry("send", "--to", "worker", "--delay", "1h", "x").stdout.split()[0] for _ in range(3))
@@ -1060,12 +1133,12 @@ class Commands(Case):
 
     def test_exit_codes(self):
         self.belfry("--version")
-        for command in ("serve", "send", "receive", "messages", "mailbox", "agents", "why", "doctor"):
+        for command in ("serve", "send", "receive", "messages", "mailbox", "agents", "why", "when", "doctor"):
             self.assertIn("--json" if command not in ("messages", "agents") else "list", self.belfry(command, "--help").stdout)
             self.belfry(command, "--version")
         self.belfry("mailbox", "nobody", code=1)
         self.belfry("send", "--to", "worker", "--delay", "soon", "x", code=2)
-        self.belfry("send", "--to", "worker", "--at", "tomorrow", "x", code=2)
+        self.belfry("send", "--to", "worker", "--expires", "tomorrow", "x", code=2)
         self.belfry("send", "x", code=2)
         self.assertIn("bogus", self.belfry("bogus", code=2).stderr)
         self.assertIn("bogus", self.belfry("messages", "bogus", code=2).stderr)

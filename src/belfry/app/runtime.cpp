@@ -124,15 +124,14 @@ Result<> Runtime::Parts::open() {
   BELFRY_CHECK(prepare_data_directory(options.data));
   BELFRY_CHECK(open_store());
   const Locale locale = locale_of(options.config);
-  server.emplace(context, clock, *bus, *store,
-                 server::ServerOptions{.listen_host = listen.host,
-                                       .port = listen.port,
-                                       .allow_hosts = options.config.allow_hosts,
-                                       .token = options.token,
-                                       .connections_max = options.config.connections_max,
-                                       .times = {.zone = locale.zone,
-                                                 .zone_source = locale.source,
-                                                 .language = locale.language}});
+  server.emplace(
+      context, clock, *bus, *store,
+      server::ServerOptions{.listen_host = listen.host,
+                            .port = listen.port,
+                            .allow_hosts = options.config.allow_hosts,
+                            .token = options.token,
+                            .connections_max = options.config.connections_max,
+                            .times = {.zone = locale.zone, .zone_source = locale.source, .language = locale.language}});
   BELFRY_CHECK(server->listen());
   options.config.listen = net::HostPort{listen.host, server->port()}.text();
   return {};

@@ -22,8 +22,7 @@ Result<when::Reading> TimeReader::read(const wire::TimeText& wanted) const {
 
 Result<when::Reading> TimeReader::read_schedule(const wire::TimeText& wanted) const {
   auto reading = read(wanted);
-  if (!reading)
-    return fail(reading.error().code, "schedule: " + reading.error().detail);
+  if (!reading) return fail(reading.error().code, "schedule: " + reading.error().detail);
   if (reading->kind == when::ReadingKind::recurrence)
     return fail(Errc::invalid_argument,
                 "schedule: a message is delivered once, and this comes again; name one time, like \"tomorrow at 9\"");

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "belfry/when/report.h"
 #include "belfry/base/limits.h"
 #include "belfry/bus/delay.h"
 #include "belfry/server/http_message.h"
+#include "belfry/when/report.h"
 
 namespace belfry::server::wire {
 namespace {
@@ -258,9 +258,9 @@ void write_counts(json::Writer& writer, const bus::Counts& counts) {
 // --- requests ---
 
 Result<SendRequest> read_send(std::string_view body) {
-  BELFRY_TRY(
-      const Fields fields,
-      Fields::read("a send", body, {"to", "payload", "from", "taskId", "delayMs", "deliverAt", "schedule", "expiresAt", "key"}));
+  BELFRY_TRY(const Fields fields,
+             Fields::read("a send", body,
+                          {"to", "payload", "from", "taskId", "delayMs", "deliverAt", "schedule", "expiresAt", "key"}));
   SendRequest request;
   BELFRY_CHECK(read_recipients(fields, request));
   const auto payload = fields.find_any("payload");

@@ -80,7 +80,11 @@ TEST(Wire, RefusesSendsThatMakeNoSense) {
           {R"({"to":"A","payload":1})", Errc::invalid_id, "\"A\""},
           {R"({"to":"a","payload":1,"delay":5})", Errc::unknown_field, "\"delay\"; a send knows: to, payload"},
           {R"({"to":"a","payload":1,"quickReplies":[]})", Errc::unknown_field, "quickReplies"},
-          {R"({"to":"a","payload":1,"schedule":"soon"})", Errc::unknown_field, "schedule"},
+          {R"({"to":"a","payload":1,"schedule":5})", Errc::invalid_argument, "schedule is a number; a time like"},
+          {R"({"to":"a","payload":1,"schedule":{"at":"soon"}})", Errc::unknown_field, "schedule knows: when"},
+          {R"({"to":"a","payload":1,"schedule":"soon","delayMs":5})", Errc::invalid_argument,
+           "one message has one time"},
+          {R"({"to":"a","payload":1,"taskId":""})", Errc::invalid_argument, "taskId is empty"},
           {R"({"to":"a","payload":1,"from":5})", Errc::invalid_argument, "from is a number; a string"},
           {R"({"to":"a","payload":1,"key":[]})", Errc::invalid_argument, "key is an array"},
           {R"({"to":"a","payload":1,"deliverAt":"soon"})", Errc::invalid_time, "deliverAt"},
@@ -114,10 +118,10 @@ TEST(Wire, ReadsAChangeOfTime) {
   EXPECT_EQ(read_move(R"({"delayMs":"5000"})")->delay, Millis{5000});
   EXPECT_EQ(to_iso(*read_move(R"({"deliverAt":0})")->deliver_at), "1970-01-01T00:00:00.000Z");
   expect_refusals(read_move, {
-                                 {"", Errc::invalid_argument, "one of deliverAt and delayMs"},
+                                 {"", Errc::invalid_argument, "one of deliverAt, delayMs and schedule"},
                                  {R"({"delayMs":1,"deliverAt":0})", Errc::invalid_argument, "only one"},
                                  {R"({"delayMs":"soon"})", Errc::invalid_argument, "a number of milliseconds"},
-                                 {R"({"schedule":"tomorrow"})", Errc::unknown_field, "deliverAt, delayMs"},
+                                 {R"({"schedule":"tomorrow","delayMs":5})", Errc::invalid_argument, "and only one"},
                              });
 }
 
@@ -228,6 +232,26 @@ TEST(Wire, AParameterThatStandsTwiceIsRefused) {
   ASSERT_FALSE(query);
   EXPECT_EQ(query.error().code, Errc::invalid_argument);
   EXPECT_NE(query.error().detail.find("\"to\" stands twice"), std::string::npos) << query.error().detail;
+}
+
+// W
+TEST(Wire, ReadsATimeExpressionAndHowItIsMeant) {
+  const auto plain = read_send(R"({"to":"a","payload":1,"schedule":"明天9点"})");
+  ASSERT_TRUE(plain && plain->schedule);
+  EXPECT_EQ(plain->schedule->text, "明天9点");
+  const auto full =
+      read_send(R"({"to":"a","payload":1,"schedule":{"when":"at 9","timezone":"Asia/Tokyo","language":"en"}})");
+  ASSERT_TRUE(full && full->schedule);
+  EXPECT_EQ(full->schedule->timezone, "Asia/Tokyo");
+  EXPECT_EQ(full->schedule->language, "en");
+  const auto when = read_when(R"({"text":"at 9","now":"2026-11-18T15:20:00+08:00","strict":true})");
+  ASSERT_TRUE(when);
+  EXPECT_TRUE(when->strict);
+  EXPECT_TRUE(when->now.has_value());
+  expect_refusals(read_when, {{"{}", Errc::invalid_argument, "text is missing"},
+                              {R"({"text":"x","strict":1})", Errc::invalid_argument, "true or false"},
+                              {R"({"text":"x","now":"soon"})", Errc::invalid_time, "now"},
+                              {R"({"text":"x","tz":"UTC"})", Errc::unknown_field, "timezone"}});
 }
 
 }  // namespace

@@ -56,12 +56,12 @@ struct Moment {
   std::optional<int> season;
   std::optional<int> half_year;
   bool weekend = false;
-  int shade = 0;              // "late July": its second half
+  int shade = 0;  // "late July": its second half
   bool shade_from_today = false;
   int weekday_shift = 0;      // "Friday after next", 下下周: weeks to add to a bare weekday
   int beside = 0;             // "the Monday after Easter": after or before the anchor
   bool of_that_week = false;  // "Friday in two weeks": of that week, whatever day it begins from
-  std::optional<Kind> edge;  // begin, middle, end of the period
+  std::optional<Kind> edge;   // begin, middle, end of the period
   Unit edge_unit = Unit::month;
   bool coming_edge = false;      // 月初: when it has passed, the next one
   bool next_occurrence = false;  // "next Christmas"
@@ -93,7 +93,7 @@ struct Moment {
 
   // --- how ---
   bool within = false;
-  bool open_end = false;         // "after 4pm", "before noon"
+  bool open_end = false;          // "after 4pm", "before noon"
   bool day_behind_clock = false;  // "11:00 on Thursday": at the end of a range the day is for both ends
   bool explicit_past = false;
   bool after = false;  // "after 2026": what comes when the period is over
@@ -103,9 +103,7 @@ struct Moment {
            year_offset || decade_offset || holiday || term || nth || iso_week || season || half_year || weekend || edge;
   }
   bool has_time() const { return clock || part || same_time; }
-  bool is_range() const {
-    return until_clock || until_day || until_month || until_year || length || reach || rest_of;
-  }
+  bool is_range() const { return until_clock || until_day || until_month || until_year || length || reach || rest_of; }
   bool empty() const { return !has_day() && !has_time() && !offset && !now && !reach; }
 };
 
@@ -133,9 +131,9 @@ struct Expression {
   Moment start;
   std::optional<Moment> end;
   Recurrence recurrence;
-  std::size_t first = 0;   // tokens
-  std::size_t last = 0;    // one behind
-  int strength = 0;        // how surely this is about time: see grammar.cpp
+  std::size_t first = 0;  // tokens
+  std::size_t last = 0;   // one behind
+  int strength = 0;       // how surely this is about time: see grammar.cpp
   std::optional<Wrong> impossible;
 };
 

@@ -203,12 +203,11 @@ bool Grammar::slot(Moment& m) {
     if (iso) return false;  // a span by itself
   }
   return iso_week_date(m) || reach_phrase(m) || rest_phrase(m) || offset_phrase(m) || length_phrase(m) ||
-         now_phrase(m) || same_time_phrase(m) || nth_of_month(m) || this_period(m) || unit_beside(m) || weekday_phrase(m) ||
-         day_range(m) || clock_range(m) || quarter_of_year(m) || relative_day(m) || holiday_phrase(m) ||
-         numbered_week(m) || century(m) || year_range(m) || numeric_date(m) || named_month(m) || chinese_date(m) ||
-         chinese_nth(m) || period(m) || edge_behind(m) || weekday_and_day(m) || year_at_the_end(m) ||
-         time_of_day(m) || part_of_day(m) ||
-         day_of_month(m) || zone_of_text(m) || season_phrase(m) || year_only(m);
+         now_phrase(m) || same_time_phrase(m) || nth_of_month(m) || this_period(m) || unit_beside(m) ||
+         weekday_phrase(m) || day_range(m) || clock_range(m) || quarter_of_year(m) || relative_day(m) ||
+         holiday_phrase(m) || numbered_week(m) || century(m) || year_range(m) || numeric_date(m) || named_month(m) ||
+         chinese_date(m) || chinese_nth(m) || period(m) || edge_behind(m) || weekday_and_day(m) || year_at_the_end(m) ||
+         time_of_day(m) || part_of_day(m) || day_of_month(m) || zone_of_text(m) || season_phrase(m) || year_only(m);
 }
 
 // Words that join slots.
@@ -431,10 +430,10 @@ bool Grammar::expression(Expression& e) {
   }
   // 2027年的前两周, 今年最后4个月: a part of a period
   const Moment& whole_period = e.start;
-  const bool only_period = (whole_period.year || whole_period.year_offset || whole_period.month ||
-                            whole_period.month_offset) &&
-                           !whole_period.day && !whole_period.clock && !whole_period.part && !whole_period.weekday &&
-                           !whole_period.holiday && !whole_period.edge && !whole_period.nth && !whole_period.offset;
+  const bool only_period =
+      (whole_period.year || whole_period.year_offset || whole_period.month || whole_period.month_offset) &&
+      !whole_period.day && !whole_period.clock && !whole_period.part && !whole_period.weekday &&
+      !whole_period.holiday && !whole_period.edge && !whole_period.nth && !whole_period.offset;
   if (only_period && tokens_[at_ - 1].han) {
     const Back part_back(*this);
     while (accept(of)) {
@@ -563,7 +562,8 @@ std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, lo
       continue;  // the fraction of a number
     // What joins a time to something before it is no part of it.
     if (token.kind == comma || token.kind == close || token.kind == of || token.kind == dot || token.kind == and_ ||
-        token.kind == colon || (token.kind == about && i + 1 < count && tokens.list[i + 1].kind != number))
+        token.kind == colon ||
+        (token.kind == about && token.value != 2 && i + 1 < count && tokens.list[i + 1].kind != number))
       continue;
     auto found = grammar.at(i);
     if (!found || found->last <= i) continue;

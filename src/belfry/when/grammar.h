@@ -194,10 +194,10 @@ class Grammar {
   std::size_t at_ = 0;
   int strength_ = 0;
   std::optional<Wrong> impossible_;
-  bool clock_expected_ = false;  // a bare hour may come: "at", or a day stood before
+  bool clock_expected_ = false;    // a bare hour may come: "at", or a day stood before
   bool clock_may_follow_ = false;  // "14 Feb from 9:30": a day stood before, and no time yet
-  bool bare_hour_ = false;  // "no later than 4"
-  bool range_end_ = false;  // the end of a range is being read
+  bool bare_hour_ = false;         // "no later than 4"
+  bool range_end_ = false;         // the end of a range is being read
   bool on_before_ = false;
   bool cantonese_ = false;
 };

@@ -203,8 +203,8 @@ bool Grammar::hour_clock(Moment& m) {
     part_back();
     // "9 tomorrow evening", "7, this morning"
     accept(comma);
-    const bool day_part = n <= 12 && (is(Kind::day) || is(Kind::weekday) || (is(next) && peek().value == 0)) &&
-                          is(Kind::part, 1);
+    const bool day_part =
+        n <= 12 && (is(Kind::day) || is(Kind::weekday) || (is(next) && peek().value == 0)) && is(Kind::part, 1);
     part_back();
     if (day_part) {
       sure(kStrong);
@@ -218,8 +218,8 @@ bool Grammar::hour_clock(Moment& m) {
   }
   // "at 4" is a time of day when the sentence ends or goes on with something that is no noun.
   const bool at_word = first > 0 && tokens_[first - 1].kind == Kind::at && tokens_[first - 1].word == "at";
-  const bool alone = is(end_of_text) || is(to) || is(for_) || is(comma) || is(dot) || is(question) ||
-                     is(please) || is(Kind::on) || is(about) || is(in);
+  const bool alone = is(end_of_text) || is(to) || is(for_) || is(comma) || is(dot) || is(question) || is(please) ||
+                     is(Kind::on) || is(about) || is(in);
   sure(at_word && alone && n >= 1 && n <= 23 ? kFair : kWeak);
   return set_clock(m, n, 0, 0, half_day, false) || back();
 }
@@ -433,7 +433,8 @@ bool Grammar::chinese_clock(Moment& m) {
 
 // 有两点, 补充三点
 bool Grammar::counts_points(std::string_view word) {
-  static constexpr std::string_view kWords[] = {"有", "充", "提", "就", "这", "那", "说", "明", "的", "差", "大", "多", "了"};
+  static constexpr std::string_view kWords[] = {"有", "充", "提", "就", "这", "那", "说",
+                                                "明", "的", "差", "大", "多", "了"};
   return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
 }
 
@@ -441,11 +442,13 @@ bool Grammar::counts_points(std::string_view word) {
 bool Grammar::goes_on(const Token& behind) {
   if (behind.kind != other || !behind.han) return true;
   static constexpr std::string_view kWords[] = {
-      "提", "叫", "喊", "开", "去", "来", "到", "要", "我", "你", "他", "她", "咱", "大", "在", "有", "是", "发", "回", "见",
-      "就", "能", "可", "会", "给", "帮", "把", "截", "结", "还", "吃", "打", "看", "做", "生", "放", "考", "面", "搬", "休",
-      "请", "交", "集", "起", "睡", "准", "左", "前", "后", "之", "以", "的", "，", "上", "下", "跟", "通", "联",
-      "记", "别", "必", "务", "记", "送", "取", "接", "拿", "买", "订", "约", "启", "关", "执", "跑", "运", "重", "备", "出发",
-      "飞", "登", "乘", "坐", "到", "离", "走", "带", "陪", "找", "问", "说", "讲", "谈", "聊", "写", "读", "听", "学", "练", "洗", "换", "付", "还", "充", "缴", "报", "签", "打", "寄", "收", "查", "复", "体", "剪", "浇", "喂", "遛", "倒", "喝", "服"};
+      "提", "叫", "喊", "开", "去", "来", "到", "要", "我", "你",   "他", "她", "咱", "大", "在", "有", "是",
+      "发", "回", "见", "就", "能", "可", "会", "给", "帮", "把",   "截", "结", "还", "吃", "打", "看", "做",
+      "生", "放", "考", "面", "搬", "休", "请", "交", "集", "起",   "睡", "准", "左", "前", "后", "之", "以",
+      "的", "，", "上", "下", "跟", "通", "联", "记", "别", "必",   "务", "记", "送", "取", "接", "拿", "买",
+      "订", "约", "启", "关", "执", "跑", "运", "重", "备", "出发", "飞", "登", "乘", "坐", "到", "离", "走",
+      "带", "陪", "找", "问", "说", "讲", "谈", "聊", "写", "读",   "听", "学", "练", "洗", "换", "付", "还",
+      "充", "缴", "报", "签", "打", "寄", "收", "查", "复", "体",   "剪", "浇", "喂", "遛", "倒", "喝", "服"};
   return std::find(std::begin(kWords), std::end(kWords), behind.word) != std::end(kWords);
 }
 
@@ -529,8 +532,9 @@ bool Grammar::part_of_day(Moment& m) {
   cantonese_ = t.word == "晏昼" || t.word == "下昼" || t.word == "上昼";
   ++at_;
   accept(time_word);
-  if (t.word == "早" || t.word == "晚" || t.word == "夜" || t.word == "night" || t.word == "eve" ||
-      t.word == "lunch" || t.word == "dinner" || t.word == "dawn" || t.word == "dusk" || t.word == "breakfast" || t.word == "morning" || t.word == "下班") {
+  if (t.word == "早" || t.word == "晚" || t.word == "夜" || t.word == "night" || t.word == "eve" || t.word == "lunch" ||
+      t.word == "dinner" || t.word == "dawn" || t.word == "dusk" || t.word == "breakfast" || t.word == "morning" ||
+      t.word == "下班") {
     const bool led = before_it == in || before_it == Kind::at || before_it == Kind::before || before_it == by ||
                      before_it == Kind::after || (first < tokens_.size() && tokens_[first].kind == the);
     sure(led && !t.han ? kFair : kWeak);
@@ -540,7 +544,7 @@ bool Grammar::part_of_day(Moment& m) {
   // Midnight on a date is where that day begins; said behind the date, it is where it ends.
   // But on New Year's Eve everybody means its end.
   if (m.part == Part::midnight && (is(Kind::on) || is(of)) && !m.has_day() && !eve_follows()) m.part_shade = -1;
-  if (m.part == Part::tonight || m.part == Part::end_of_day) sure(kStrong);
+  if (m.part == Part::tonight || m.part == Part::end_of_day || m.part == Part::off_work) sure(kStrong);
   return true;
 }
 
@@ -620,8 +624,8 @@ bool Grammar::zone_of_text(Moment& m) {
     const Back sign_back(*this);
     ++at_;
     const Token& n = peek();
-    if (n.kind == Kind::number && n.digits == 4 && joined() && n.value <= 1400 && n.whole() % 100 < 60 &&
-        !is(dot, 1) && !is(dash, 1) && !is(slash, 1) && !is(year_mark, 1)) {
+    if (n.kind == Kind::number && n.digits == 4 && joined() && n.value <= 1400 && n.whole() % 100 < 60 && !is(dot, 1) &&
+        !is(dash, 1) && !is(slash, 1) && !is(year_mark, 1)) {
       minutes = sign * (n.whole() / 100 * 60 + n.whole() % 100);
       ++at_;
       found = true;

@@ -261,9 +261,9 @@ bool Grammar::numeric_date(Moment& m) {
     iso_time(m);
     return true;
   }
-  if (peek().digits == 4 && plain(1) && plain(2) && peek(1).digits == 2 && peek(2).digits == 2 &&
-      peek().value > 1900 && peek().value < 2200 && peek(1).value >= 1 && peek(1).value <= 12 && peek(2).value >= 1 &&
-      peek(2).value <= 31 && !is(colon, 3)) {  // 2016 10 16
+  if (peek().digits == 4 && plain(1) && plain(2) && peek(1).digits == 2 && peek(2).digits == 2 && peek().value > 1900 &&
+      peek().value < 2200 && peek(1).value >= 1 && peek(1).value <= 12 && peek(2).value >= 1 && peek(2).value <= 31 &&
+      !is(colon, 3)) {  // 2016 10 16
     m.year = peek().whole(), m.month = peek(1).whole(), m.day = peek(2).whole();
     at_ += 3;
     good_day(*m.month, *m.day);
@@ -301,11 +301,10 @@ bool Grammar::numeric_date(Moment& m) {
   // Not in the middle of a longer chain of numbers: 192.168.0.1, 133-03-03-2020.
   if (at_ > 0 && joined() &&
       (tokens_[at_ - 1].kind == sep || tokens_[at_ - 1].kind == Kind::number ||
-       (tokens_[at_ - 1].kind == other && !tokens_[at_ - 1].han) ||
-       (tokens_[at_ - 1].kind == dash && !range_end_) || tokens_[at_ - 1].kind == plus ||
-       tokens_[at_ - 1].kind == dot))
+       (tokens_[at_ - 1].kind == other && !tokens_[at_ - 1].han) || (tokens_[at_ - 1].kind == dash && !range_end_) ||
+       tokens_[at_ - 1].kind == plus || tokens_[at_ - 1].kind == dot))
     return back();
-  if (is(meridiem, 3)) return back();  // 8.30pm
+  if (is(meridiem, 3)) return back();                                                           // 8.30pm
   if (sep == dot && m.weekday && b.digits == 2 && a.value < 24 && b.value < 60) return back();  // Friday 9.30
   const bool three = is(sep, 3) && plain(4) && joined(3) == joined(1) && (joined(4) || spaced);
   if (three) {
@@ -349,8 +348,8 @@ bool Grammar::numeric_date(Moment& m) {
     sure(sep == dash ? kWeak : kFair);
     return true;
   }
-  if (a.digits == 4 && b.digits <= 2 && (sep != dot || b.digits == 1) && !is(Kind::unit, 3) && b.value >= 1 && b.value <= 12 &&
-      a.value > 1900) {
+  if (a.digits == 4 && b.digits <= 2 && (sep != dot || b.digits == 1) && !is(Kind::unit, 3) && b.value >= 1 &&
+      b.value <= 12 && a.value > 1900) {
     at_ += 3;
     m.year = a.whole(), m.month = b.whole();
     sure(kFair);
@@ -544,8 +543,7 @@ bool Grammar::chinese_date(Moment& m) {
       const Token& behind = peek(2);
       if (behind.kind == within || (day_word && (behind.kind == later || behind.kind == Kind::ago))) return back();
       if (d.han && day == 2 && d.word == "两") return back();
-      if (!day_word && behind.kind == other && behind.han && joined(2) && counted_by_number(behind.word))
-        return back();
+      if (!day_word && behind.kind == other && behind.han && joined(2) && counted_by_number(behind.word)) return back();
       // 中山路18号, 男一号, 五号电池: not surely a day
       const bool numbered = at_ > 0 && joined() && tokens_[at_ - 1].han && numbers_follow(tokens_[at_ - 1].word);
       if (numbered) return back();
@@ -585,8 +583,8 @@ bool Grammar::chinese_date(Moment& m) {
 
 // Streets, lanes, roles and sizes have numbers with 号, too.
 bool Grammar::numbers_follow(std::string_view word) {
-  static constexpr std::string_view kWords[] = {"路", "街", "道", "巷", "弄", "段", "甲", "乙", "男", "女", "小", "东", "西",
-                                                "号", "是", "换", "这", "那", "到", "大", "口"};
+  static constexpr std::string_view kWords[] = {"路", "街", "道", "巷", "弄", "段", "甲", "乙", "男", "女", "小",
+                                                "东", "西", "号", "是", "换", "这", "那", "到", "大", "口"};
   return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
 }
 
@@ -651,8 +649,8 @@ bool Grammar::day_of_month(Moment& m) {
         !(first == 0 && is(Kind::at) && is(Kind::number, 1) && is(colon, 2)))  // 15 at 8:00
       return back();
     if (is(other)) return back();  // on 8 machines
-    if (is(colon) || is(meridiem) || is(Kind::oclock) || is(slash) || is(dash) || is(Kind::unit) ||
-        is(Kind::number) || is(dot))
+    if (is(colon) || is(meridiem) || is(Kind::oclock) || is(slash) || is(dash) || is(Kind::unit) || is(Kind::number) ||
+        is(dot))
       return back();
     if (day_word) return back();
     m.day = day;

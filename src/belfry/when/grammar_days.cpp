@@ -291,8 +291,8 @@ bool Grammar::weekday_phrase(Moment& m) {
     return back();
   }
   // 星期八: no such day
-  if (is(week_mark) && is(Kind::number, 1) && joined(1) && peek(1).han &&
-      (peek(1).value == 8 || peek(1).value == 9) && !is(later, 2) && !is(ge, 2)) {
+  if (is(week_mark) && is(Kind::number, 1) && joined(1) && peek(1).han && (peek(1).value == 8 || peek(1).value == 9) &&
+      !is(later, 2) && !is(ge, 2)) {
     impossible({Wrong::What::weekday, peek(1).whole()});
     at_ += 2;
     m.weekday = 1;
@@ -473,8 +473,8 @@ bool Grammar::century(Moment& m) {
     return true;
   }
   // the 1970s, the 1970's
-  if (is(Kind::number) && peek().digits == 4 && peek().value >= 1900 && peek().value <= 2100 && peek().whole() % 10 == 0 &&
-      ((word("s", 1) && joined(1)) || (is(apostrophe, 1) && word("s", 2) && joined(2)))) {
+  if (is(Kind::number) && peek().digits == 4 && peek().value >= 1900 && peek().value <= 2100 &&
+      peek().whole() % 10 == 0 && ((word("s", 1) && joined(1)) || (is(apostrophe, 1) && word("s", 2) && joined(2)))) {
     m.year = peek().whole();
     at_ += word("s", 1) ? 2 : 3;
     sure(kFair);
@@ -526,8 +526,7 @@ bool Grammar::period(Moment& m) {
     }
     if (is(Kind::unit) && !peek().han) {
       const Unit u = peek().unit();
-      if (u != Unit::day && u != Unit::week && u != Unit::month && u != Unit::year && u != Unit::quarter)
-        return back();
+      if (u != Unit::day && u != Unit::week && u != Unit::month && u != Unit::year && u != Unit::quarter) return back();
       if (u == Unit::day) return back();
       ++at_;
       m.edge = edge;
@@ -695,8 +694,8 @@ bool Grammar::holiday_phrase(Moment& m) {
   } else if (is(holiday)) {
     if (peek().word == "eve") return back();
     // 五一路, 八一中学, 六块五一斤: numbers that are names of holidays
-    const bool number_name = peek().han && peek().word.size() == 6 && peek().end - peek().begin <= 6 &&
-                             is_number_name(peek().word);
+    const bool number_name =
+        peek().han && peek().word.size() == 6 && peek().end - peek().begin <= 6 && is_number_name(peek().word);
     if (number_name && at_ > 0 && joined() && (tokens_[at_ - 1].kind == other || tokens_[at_ - 1].kind == Kind::number))
       return back();
     m.holiday = peek().whole();
@@ -722,8 +721,7 @@ bool Grammar::year_only(Moment& m) {
   const Back back(*this);
   accept(the);
   const bool named = accept_word("year") || accept_word("calendar year");
-  if (is(Kind::number) && peek().by_word && !peek().han &&
-      (at_ == 0 || tokens_[at_ - 1].kind == in)) {
+  if (is(Kind::number) && peek().by_word && !peek().han && (at_ == 0 || tokens_[at_ - 1].kind == in)) {
     const bool led = at_ > 0;
     Moment words;  // in two thousand and twenty
     if (year_behind(words) && words.year) {
@@ -742,8 +740,8 @@ bool Grammar::year_only(Moment& m) {
   m.year = year;
   const bool open_ended = word("or") && (is(later, 1) || is(Kind::after, 1));
   if (open_ended) at_ += 2;
-  const bool led = open_ended || named || before_it == in || before_it == since || before_it == until || before_it == Kind::after ||
-                   before_it == Kind::before || before_it == from;
+  const bool led = open_ended || named || before_it == in || before_it == since || before_it == until ||
+                   before_it == Kind::after || before_it == Kind::before || before_it == from;
   sure(led ? kFair : kWeak);
   return true;
 }
@@ -752,7 +750,8 @@ bool Grammar::year_only(Moment& m) {
 bool Grammar::year_at_the_end(Moment& m) {
   const bool complete = (m.month && m.day && m.clock) || (m.holiday && m.weekend);
   if (m.year || !complete) return false;
-  if (!is(Kind::number) || peek().digits != 4 || peek().value < 1900 || peek().value > 2200 || is(colon, 1)) return false;
+  if (!is(Kind::number) || peek().digits != 4 || peek().value < 1900 || peek().value > 2200 || is(colon, 1))
+    return false;
   m.year = peek().whole();
   ++at_;
   return true;

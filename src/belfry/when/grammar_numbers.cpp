@@ -138,7 +138,7 @@ bool Grammar::unit(Unit& out, bool counted, bool number_joined) {
     case year_mark:
       if (at_ > 0 && tokens_[at_ - 1].kind == Kind::number && tokens_[at_ - 1].digits > 0 &&
           (tokens_[at_ - 1].digits >= 4 || (tokens_[at_ - 1].digits == 2 && tokens_[at_ - 1].value < 10)))
-        return false;  // 2026年前, 07年以后: a year, not a number of years
+        return false;                   // 2026年前, 07年以后: a year, not a number of years
       if (word("级", 1)) return false;  // 三年级
       out = Unit::year;
       ++at_;

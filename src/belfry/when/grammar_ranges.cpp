@@ -96,7 +96,8 @@ bool Grammar::clock_range(Moment& m) {
   if (!range_joint(between_word)) return back();
   if (!accept(Kind::at)) accept(about);
   if (!range_hour(last, last_marked)) return back();
-  if (dashed && !led && !first_marked && !last_marked && (last.hour + 12 - first.hour) % 12 > 6) return back();  // Friday 7-6
+  if (dashed && !led && !first_marked && !last_marked && (last.hour + 12 - first.hour) % 12 > 6)
+    return back();  // Friday 7-6
   if (is(Kind::month) || is(month_mark) || is(day_mark) || is(year_mark) || is(Kind::unit) || is(ge) || is(percent) ||
       is(slash) || (is(Kind::dash) && joined()) || (is(dot) && is(Kind::number, 1) && joined(1)) ||
       (is(of) && !last_marked && (is(Kind::month, 1) || is(next, 1))) || is(week_mark))
@@ -142,8 +143,8 @@ bool Grammar::day_range(Moment& m) {
   if (m.day && m.month && !m.lunar) {  // behind a date
     if (!range_word() || !range_day(last) || last <= *m.day) return back();
     if (is(colon) || is(meridiem) || is(Kind::month) || is(Kind::oclock) || is(slash) || is(Kind::unit) ||
-        is(month_mark) || is(year_mark) ||
-        (is(Kind::dash) && joined()) || (is(of) && is(Kind::month, 1)) || (is(dot) && is(Kind::number, 1)))
+        is(month_mark) || is(year_mark) || (is(Kind::dash) && joined()) || (is(of) && is(Kind::month, 1)) ||
+        (is(dot) && is(Kind::number, 1)))
       return back();
     m.until_day = last;
     if (!m.year) year_behind(m);
@@ -242,8 +243,8 @@ bool Grammar::reach_phrase(Moment& m) {
   accept(the);
   const Token& lead = peek();
   int direction = 0;
-  if (lead.kind == next && (lead.word == "next" || lead.word == "coming" || lead.word == "upcoming" ||
-                            lead.word == "下"))
+  if (lead.kind == next &&
+      (lead.word == "next" || lead.word == "coming" || lead.word == "upcoming" || lead.word == "下"))
     direction = 1;
   if ((lead.kind == next && (lead.word == "last" || lead.word == "previous" || lead.word == "上")) || lead.kind == past)
     direction = -1;

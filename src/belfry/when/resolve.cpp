@@ -39,7 +39,8 @@ Seconds moment_of(Part part, int shade) {
     case Part::tonight: return hours{20};
     case Part::midnight: return hours{shade < 0 ? 0 : 24};
     case Part::small_hours: return hours{3};
-    case Part::end_of_day: return hours{18};
+    case Part::end_of_day: return hours{17};
+    case Part::off_work: return hours{18};
     case Part::daytime: return hours{12};
     case Part::breakfast: return hours{8};
     case Part::dinner: return hours{19};
@@ -228,8 +229,8 @@ class Resolver {
       found.region = start.region;
       const Seconds time = time_of(end, found);
       Local local{start.local.date, time};
-      const bool other_half = time <= start.local.time && time + hours{12} > start.local.time && !m.until_clock->exact &&
-                              !m.until_clock->meridiem && !m.part && m.until_clock->hour < 12;
+      const bool other_half = time <= start.local.time && time + hours{12} > start.local.time &&
+                              !m.until_clock->exact && !m.until_clock->meridiem && !m.part && m.until_clock->hour < 12;
       if (other_half) local.time += hours{12};
       if (local.time <= start.local.time) local.date += Days{1};
       found.local = local;
@@ -470,7 +471,8 @@ class Resolver {
   // --- days ---
 
   Result<Date> checked(int year, int month, int day) const {
-    if (year < 1 || year > 9999) return fail(Errc::impossible_time, fmt::format("the year {} is not in 1 to 9999", year));
+    if (year < 1 || year > 9999)
+      return fail(Errc::impossible_time, fmt::format("the year {} is not in 1 to 9999", year));
     if (!is_date(year, month, day))
       return fail(Errc::impossible_time, fmt::format("{:04}-{:02} has no day {}", year, month, day));
     return date_of(year, month, day);
@@ -565,10 +567,10 @@ class Resolver {
       Moment whole = m;
       whole.shade = 0;
       BELFRY_TRY(const Date first, day(whole));
-      const Date half = m.week                                        ? first + Days{3}
-                        : m.month || m.month_offset                   ? first + Days{15}
-                        : m.quarter || m.quarter_offset               ? first + Days{45}
-                                                                      : add_months(first, 6);
+      const Date half = m.week                          ? first + Days{3}
+                        : m.month || m.month_offset     ? first + Days{15}
+                        : m.quarter || m.quarter_offset ? first + Days{45}
+                                                        : add_months(first, 6);
       return m.shade_from_today ? std::max(half, ref_.date) : half;
     }
     if (m.edge) return edge_day(m);
@@ -769,8 +771,7 @@ Result<Resolved> in_range(Resolved resolved) {
   const auto fits = [](Instant instant) { return instant >= Instant{kEarliest} && instant <= Instant{kLatest}; };
   if (!fits(resolved.at) || (resolved.end && !fits(*resolved.end)))
     return fail(Errc::impossible_time, "the time is not in the years 1 to 9999");
-  std::erase_if(resolved.alternatives,
-                [&](Instant other) { return !fits(other) || other == resolved.at; });
+  std::erase_if(resolved.alternatives, [&](Instant other) { return !fits(other) || other == resolved.at; });
   return resolved;
 }
 
@@ -802,7 +803,8 @@ Result<Resolved> resolve(const Expression& e, Instant now, const Zone& zone) {
   }
   BELFRY_CHECK(resolver.find_end(e, start, out));
   // A range of days begins with its first one.
-  if (e.shape == Shape::range && out.day_only && out.end && !e.start.reach) out.at = resolver.start_of_day(start, out.at);
+  if (e.shape == Shape::range && out.day_only && out.end && !e.start.reach)
+    out.at = resolver.start_of_day(start, out.at);
   return in_range(std::move(out));
 }
 

@@ -35,8 +35,8 @@ bool falls_on(const Rule& rule, Date date, Date today) {
   if (!rule.month_days.empty()) {
     bool found = false;
     for (const int day : rule.month_days)
-      found = found || day == day_of(date) ||
-              (day == -1 && day_of(date) == days_in_month(year_of(date), month_of(date)));
+      found =
+          found || day == day_of(date) || (day == -1 && day_of(date) == days_in_month(year_of(date), month_of(date)));
     if (!found) return false;
   }
   if (!rule.weekdays.empty()) {

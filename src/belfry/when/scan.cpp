@@ -19,7 +19,10 @@ constexpr std::u32string_view kTraditional =
     U"歲岁軍军復复紀纪輪轮現现馬马請请謝谢約约邊边連连萬万貳二參三肆四陸六傾倾壹一伍五捌八玖九拾十佰百仟千〇零○零俩两倆两仨三叁三廿廿晚晚"
     U"夜夜點点鍾钟裡里裏里裹里於于為为還还給给與与長长員员親亲師师靈灵難难黃黄雙双來来處处種种蟄蛰穀谷滿满氣气華华東东錢钱會会務务際际權权益益"
     U"歸归獨独訂订準准將将應应該该開开關关門门顯显著着終终結结傑杰爾尔轉转經经設设餐餐餅饼齋斋獻献殿殿燭烛樹树植植猶犹太太歡欢誦诵夢梦島岛戰战"
-    U"實实歷历齊齐權权難难" U"驚惊尋寻頭头颱台預预畢毕電电話话說说題题學学習习業业" U"臨临體体費费闆板灑洒贖赎毀毁穌稣圖图龐庞蘭兰歐欧麗丽燈灯紅红" U"勝胜雞鸡義义衛卫產产傳传愛爱讀读書书醫医護护護护煙烟滅灭";
+    U"實实歷历齊齐權权難难"
+    U"驚惊尋寻頭头颱台預预畢毕電电話话說说題题學学習习業业"
+    U"臨临體体費费闆板灑洒贖赎毀毁穌稣圖图龐庞蘭兰歐欧麗丽燈灯紅红"
+    U"勝胜雞鸡義义衛卫產产傳传愛爱讀读書书醫医護护護护煙烟滅灭";
 
 struct Character {
   char32_t code;
@@ -278,7 +281,8 @@ class Scanner {
       length = n;
     }
     // 九月初九, 10月底, 19年底: behind a number 月 and 年 are marks, and the rest stands by itself.
-    const bool edge = found && (found->second == Kind::end || found->second == Kind::begin || found->second == Kind::middle);
+    const bool edge =
+        found && (found->second == Kind::end || found->second == Kind::begin || found->second == Kind::middle);
     if (edge && !out_.list.empty() && out_.list.back().kind == Kind::number &&
         out_.list.back().end == characters_[at_].begin) {
       length = 1;

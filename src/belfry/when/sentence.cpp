@@ -8,8 +8,7 @@
 namespace belfry::when {
 namespace {
 
-constexpr const char* kWeekdays[] = {"",         "Monday", "Tuesday",  "Wednesday",
-                                     "Thursday", "Friday", "Saturday", "Sunday"};
+constexpr const char* kWeekdays[] = {"", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"};
 constexpr const char* kWeekdaysZh[] = {"", "星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"};
 constexpr const char* kMonths[] = {"",     "January", "February",  "March",   "April",    "May",     "June",
                                    "July", "August",  "September", "October", "November", "December"};
@@ -80,9 +79,8 @@ const char* unit_text(Unit unit, bool chinese, bool many) {
 }
 
 std::string english_rule(const Rule& rule) {
-  std::string text =
-      rule.interval == 1 ? fmt::format("every {}", unit_text(rule.unit, false, false))
-                         : fmt::format("every {} {}", rule.interval, unit_text(rule.unit, false, true));
+  std::string text = rule.interval == 1 ? fmt::format("every {}", unit_text(rule.unit, false, false))
+                                        : fmt::format("every {} {}", rule.interval, unit_text(rule.unit, false, true));
   std::vector<std::string> days;
   for (const Rule::Weekday& day : rule.weekdays) {
     const std::string nth = day.nth == 0 ? "" : day.nth < 0 ? "the last " : fmt::format("the {} ", kNth[day.nth]);

@@ -96,15 +96,15 @@ enum class Kind : std::uint8_t {
   question,
   please,  // fluff that may stand anywhere: please, 请, 吧, 。
   ish,
-  all,        // all, whole, full, 全
-  rest,       // the rest of
-  once,       // once a week
+  all,         // all, whole, full, 全
+  rest,        // the rest of
+  once,        // once a week
   half_month,  // 上半月: the day on which it begins
-  era,        // the year before its first: 民国 1911
-  half_year,  // 上半年 1, 下半年 2
-  ten_days,   // 上旬 1, 中旬 2, 下旬 3
-  season,     // spring 0 …
-  other,      // anything else
+  era,         // the year before its first: 民国 1911
+  half_year,   // 上半年 1, 下半年 2
+  ten_days,    // 上旬 1, 中旬 2, 下旬 3
+  season,      // spring 0 …
+  other,       // anything else
   end_of_text,
 };
 
@@ -141,6 +141,7 @@ enum class Part : std::uint8_t {
   midnight,
   small_hours,
   end_of_day,
+  off_work,
   daytime,
   midmorning,
   midafternoon,

@@ -41,8 +41,8 @@ std::optional<Zone> zone_in(const Moment& moment) {
 
 Result<Reading> refuse_open(std::string_view text, const Reading& reading) {
   const auto iso = [&](WallTime at) { return reading.zone.iso(at); };
-  return fail(Errc::ambiguous_time,
-              fmt::format("{} can be {} or {}; say which", quoted(text), iso(reading.at), iso(reading.alternatives[0])));
+  return fail(Errc::ambiguous_time, fmt::format("{} can be {} or {}; say which", quoted(text), iso(reading.at),
+                                                iso(reading.alternatives[0])));
 }
 
 }  // namespace
@@ -85,7 +85,8 @@ Result<Reading> read_counting(std::string_view text, const Reference& reference,
       reference.language == Language::chinese || (reference.language == Language::automatic && tokens.has_han);
   const auto expression = find_expression(tokens, chinese, steps);
   if (!expression) {
-    if (text.empty()) return fail(Errc::not_a_time, "the text is empty; a time like \"tomorrow at 9\" or 明天9点 is wanted");
+    if (text.empty())
+      return fail(Errc::not_a_time, "the text is empty; a time like \"tomorrow at 9\" or 明天9点 is wanted");
     return fail(Errc::not_a_time, fmt::format("{} says nothing about time", quoted(text)));
   }
   const Instant now = std::chrono::floor<Seconds>(reference.now);

@@ -17,8 +17,9 @@ WallTime at_seconds(std::int64_t seconds) { return WallTime{std::chrono::seconds
 constexpr std::int64_t kFirst = 946'684'800;   // 2000
 constexpr std::int64_t kLast = 4'102'444'800;  // 2100
 
-const char* const kZones[] = {"UTC",           "Asia/Shanghai",    "America/New_York", "Europe/London", "Asia/Kolkata",
-                              "Asia/Kathmandu", "Australia/Lord_Howe", "America/St_Johns", "Pacific/Apia", "Africa/Cairo"};
+const char* const kZones[] = {"UTC",          "Asia/Shanghai",  "America/New_York",    "Europe/London",
+                              "Asia/Kolkata", "Asia/Kathmandu", "Australia/Lord_Howe", "America/St_Johns",
+                              "Pacific/Apia", "Africa/Cairo"};
 
 // W: the sentence of an instant, read again at any moment and in any zone, is that instant.
 RC_GTEST_PROP(WhenProperties, ASentenceThatIsReadAgainGivesTheSameInstant, ()) {
@@ -97,9 +98,10 @@ RC_GTEST_PROP(WhenProperties, ARuleThatIsSaidAndReadAgainIsTheSameRule, ()) {
 // W: whatever stands there, the work is bounded and the answer is one of the known ones.
 RC_GTEST_PROP(WhenProperties, AnyTextIsReadOrRefusedWithBoundedWork, ()) {
   static const std::vector<std::string> kPieces = {
-      "in ",  "5",   " minutes", "tomorrow ", "at ", "9", ":30", "每", "周", "五", "下午", "3点", "半",  "后",  "from ",
-      "to ",  "and", "every ",   "Monday ",   "第",  "三", "个",  "月", "底", "-",  "/",    " ",   "of ", "the ", "last ",
-      "next ", "年",  "号",       "noon ",     "1st ", ",",  "to", "(",  ")",  "UTC", "+08",  "half ", "past ", "周末", "除夕"};
+      "in ", "5",  " minutes", "tomorrow ", "at ",  "9",      ":30",     "每",   "周",  "五",    "下午", "3点",
+      "半",  "后", "from ",    "to ",       "and",  "every ", "Monday ", "第",   "三",  "个",    "月",   "底",
+      "-",   "/",  " ",        "of ",       "the ", "last ",  "next ",   "年",   "号",  "noon ", "1st ", ",",
+      "to",  "(",  ")",        "UTC",       "+08",  "half ",  "past ",   "周末", "除夕"};
   const auto pieces = *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(kPieces));
   std::string text;
   for (const std::string& piece : pieces)
@@ -108,14 +110,14 @@ RC_GTEST_PROP(WhenProperties, AnyTextIsReadOrRefusedWithBoundedWork, ()) {
   const Zone zone = Zone::named("America/New_York").value();
   const auto reading = read_counting(text, {at_seconds(1'790'000'000), zone}, steps);
   RC_ASSERT(steps <= kStepsPerByteMax * static_cast<long>(std::max<std::size_t>(text.size(), 1)));
-  if (!reading)
-    RC_ASSERT(reading.error().code == Errc::not_a_time || reading.error().code == Errc::impossible_time);
+  if (!reading) RC_ASSERT(reading.error().code == Errc::not_a_time || reading.error().code == Errc::impossible_time);
 }
 
 std::vector<std::string> all_zones() {
   std::vector<std::string> names;
   const std::filesystem::path root = "/usr/share/zoneinfo";
-  for (auto it = std::filesystem::recursive_directory_iterator(root); it != std::filesystem::recursive_directory_iterator(); ++it) {
+  for (auto it = std::filesystem::recursive_directory_iterator(root);
+       it != std::filesystem::recursive_directory_iterator(); ++it) {
     const std::string name = std::filesystem::relative(it->path(), root).string();
     if (name == "right" || name == "posix") it.disable_recursion_pending();
     if (!it->is_regular_file() || name.find('.') != std::string::npos || name == "leapseconds" || name == "tzdata.zi")
@@ -156,7 +158,8 @@ TEST(WhenZones, GapsAndRepetitionsOfEveryZoneAreReadByTheRule) {
       const Local local{std::chrono::floor<Days>(middle + Seconds{before}),
                         (middle + Seconds{before}) - std::chrono::floor<Days>(middle + Seconds{before})};
       char date[32];
-      std::snprintf(date, sizeof date, "%04d-%02d-%02d ", year_of(local.date), month_of(local.date), day_of(local.date));
+      std::snprintf(date, sizeof date, "%04d-%02d-%02d ", year_of(local.date), month_of(local.date),
+                    day_of(local.date));
       const auto reading = read(date + clock_of(local.time), {at_seconds(at - 86'400 * 3), zone});
       ASSERT_TRUE(reading) << name << " " << date << clock_of(local.time);
       // Both: the instant that the old offset gives. In a gap that is past the change, and shows a later clock.

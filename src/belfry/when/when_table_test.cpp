@@ -81,7 +81,8 @@ std::string shown(const Case& one, const Zone& zone, const Result<Reading>& read
   const auto local = [&](WallTime at, bool day) {
     std::string iso = zone.iso(at);
     if (day) return iso.substr(0, 10);
-    if (one.value.find('+') != std::string::npos || one.value.rfind('-') > 10) return iso;  // with its offset
+    const bool with_offset = one.value.size() == 22;  // 2026-11-01T01:30-05:00
+    if (with_offset) return iso.substr(0, 16) + iso.substr(19);
     iso = iso.substr(0, 19);
     return iso.ends_with(":00") ? iso.substr(0, 16) : iso;
   };
@@ -134,11 +135,9 @@ void expect_hardly_any_time(const std::string& name) {
       taken.push_back(line + " -> " + reading.error().detail);
   }
   EXPECT_GE(sentences, 1'000);
-  EXPECT_LE(taken.size(), static_cast<std::size_t>(sentences) / 200);
   std::string all;
   for (const std::string& one : taken) all += one + "\n";
-  RecordProperty("taken", all);
-  if (HasFailure()) ADD_FAILURE() << all;
+  EXPECT_LE(taken.size(), static_cast<std::size_t>(sentences) / 200) << all;
 }
 
 // W

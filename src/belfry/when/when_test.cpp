@@ -1,5 +1,9 @@
 #include "belfry/when/when.h"
 
+#include <cstdlib>
+#include <ctime>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "belfry/base/time.h"
@@ -89,6 +93,98 @@ TEST(When, SaysWhichPartOfASentenceItUsed) {
   const auto reading = read(text, {at(kNow), zone});
   ASSERT_TRUE(reading);
   EXPECT_EQ(text.substr(reading->begin_byte, reading->end_byte - reading->begin_byte), "in 5 minutes");
+}
+
+// W: every expression of the delayed-feedback texts, in three zones and on machines that are set to others.
+TEST(When, ReadsTheExpressionsOfDelayedFeedbackInAnyZoneOnAnyMachine) {
+  struct Expected {
+    const char* text;
+    const char* shanghai;
+    const char* new_york;
+    const char* utc;
+  };
+  static constexpr Expected kExpected[] = {
+      {"in 2 minutes", "2026-11-18T15:22:00+08:00", "2026-11-18T02:22:00-05:00", "2026-11-18T07:22:00+00:00"},
+      {"in 30 seconds", "2026-11-18T15:20:30+08:00", "2026-11-18T02:20:30-05:00", "2026-11-18T07:20:30+00:00"},
+      {"in 1 hour", "2026-11-18T16:20:00+08:00", "2026-11-18T03:20:00-05:00", "2026-11-18T08:20:00+00:00"},
+      {"in 5 minutes", "2026-11-18T15:25:00+08:00", "2026-11-18T02:25:00-05:00", "2026-11-18T07:25:00+00:00"},
+      {"in 10 minutes", "2026-11-18T15:30:00+08:00", "2026-11-18T02:30:00-05:00", "2026-11-18T07:30:00+00:00"},
+      {"tomorrow 9am", "2026-11-19T09:00:00+08:00", "2026-11-19T09:00:00-05:00", "2026-11-19T09:00:00+00:00"},
+      {"1分钟后", "2026-11-18T15:21:00+08:00", "2026-11-18T02:21:00-05:00", "2026-11-18T07:21:00+00:00"},
+      {"2分钟后", "2026-11-18T15:22:00+08:00", "2026-11-18T02:22:00-05:00", "2026-11-18T07:22:00+00:00"},
+      {"3分钟后", "2026-11-18T15:23:00+08:00", "2026-11-18T02:23:00-05:00", "2026-11-18T07:23:00+00:00"},
+      {"5分钟后", "2026-11-18T15:25:00+08:00", "2026-11-18T02:25:00-05:00", "2026-11-18T07:25:00+00:00"},
+      {"30分钟后", "2026-11-18T15:50:00+08:00", "2026-11-18T02:50:00-05:00", "2026-11-18T07:50:00+00:00"},
+      {"30秒后", "2026-11-18T15:20:30+08:00", "2026-11-18T02:20:30-05:00", "2026-11-18T07:20:30+00:00"},
+      {"1小时后", "2026-11-18T16:20:00+08:00", "2026-11-18T03:20:00-05:00", "2026-11-18T08:20:00+00:00"},
+      {"明天09:00", "2026-11-19T09:00:00+08:00", "2026-11-19T09:00:00-05:00", "2026-11-19T09:00:00+00:00"},
+      {"明天早上9点", "2026-11-19T09:00:00+08:00", "2026-11-19T09:00:00-05:00", "2026-11-19T09:00:00+00:00"},
+      {"2分钟后告诉我结果", "2026-11-18T15:22:00+08:00", "2026-11-18T02:22:00-05:00", "2026-11-18T07:22:00+00:00"},
+      {"2026-12-30T15:42:00.000+08:00", "2026-12-30T15:42:00+08:00", "2026-12-30T02:42:00-05:00",
+       "2026-12-30T07:42:00+00:00"},
+  };
+  for (const char* const machine : {"UTC", "Asia/Tokyo", "America/Los_Angeles"}) {
+    ::setenv("TZ", machine, 1);  // NOLINT(concurrency-mt-unsafe): the tests are one thread
+    ::tzset();
+    for (const Expected& one : kExpected)
+      for (const auto& [name, expected] : {std::pair("Asia/Shanghai", one.shanghai),
+                                           std::pair("America/New_York", one.new_york), std::pair("UTC", one.utc)}) {
+        const Zone zone = Zone::named(name).value();
+        const auto reading = read(one.text, {at(kNow), zone});
+        EXPECT_EQ(reading ? zone.iso(reading->at) : reading.error().detail, expected) << one.text << " in " << name;
+      }
+  }
+  ::unsetenv("TZ");  // NOLINT(concurrency-mt-unsafe)
+  ::tzset();
+}
+
+// W: what counts from now counts from this very moment, and never comes early.
+TEST(When, SpansKeepTheFractionOfTheSecond) {
+  const Zone zone = Zone::utc();
+  const WallTime now = at("2026-11-18T15:20:00.700Z");
+  EXPECT_EQ(read("in 90 seconds", {now, zone})->at, now + Millis{90'000});
+  EXPECT_EQ(read("两分钟后", {now, zone})->at, now + Millis{120'000});
+  EXPECT_EQ(zone.iso(read("in 1s", {now, zone})->at), "2026-11-18T15:20:01.700+00:00");
+  EXPECT_EQ(zone.iso(read("tomorrow at 9am", {now, zone})->at), "2026-11-19T09:00:00+00:00");
+}
+
+// W
+TEST(When, NamesOtherReadingsAndStrictModeRefusesThem) {
+  const Zone zone = Zone::named("Asia/Shanghai").value();
+  const auto open = read("tomorrow at 7", {at(kNow), zone});
+  ASSERT_TRUE(open);
+  ASSERT_EQ(open->alternatives.size(), 1u);
+  EXPECT_EQ(zone.iso(open->alternatives[0]), "2026-11-19T19:00:00+08:00");
+  EXPECT_EQ(zone.iso(read("3/4", {at(kNow), zone})->alternatives.at(0)), "2027-04-03T09:00:00+08:00");
+  for (const char* text : {"tomorrow at 7", "3/4", "明天9点"}) {
+    const auto strict = read(text, {.now = at(kNow), .zone = zone, .strict = true});
+    ASSERT_FALSE(strict) << text;
+    EXPECT_EQ(strict.error().code, Errc::ambiguous_time);
+  }
+  for (const char* text : {"tomorrow at 7pm", "tomorrow at 07:00", "25/12", "明天早上9点", "2027-03-04", "noon"})
+    EXPECT_TRUE(read(text, {.now = at(kNow), .zone = zone, .strict = true})) << text;
+}
+
+// W
+TEST(When, TheZoneOfTheTextCountsFirstAndIsNamed) {
+  const Zone zone = Zone::named("Asia/Shanghai").value();
+  const auto own = read("tomorrow 9am Europe/Paris", {.now = at(kNow), .zone = zone, .zone_source = ZoneSource::user});
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->zone.name(), "Europe/Paris");
+  EXPECT_EQ(own->zone_source, ZoneSource::text);
+  EXPECT_EQ(zone.iso(own->at), "2026-11-19T16:00:00+08:00");
+  const auto users = read("tomorrow 9am", {.now = at(kNow), .zone = zone, .zone_source = ZoneSource::user});
+  EXPECT_EQ(users->zone_source, ZoneSource::user);
+}
+
+// W
+TEST(When, ReferencesAndLanguagesOutOfRangeAreRefused) {
+  const Zone zone = Zone::utc();
+  EXPECT_EQ(read("noon", {at("1800-01-01T00:00:00Z"), zone}).error().code, Errc::invalid_time);
+  EXPECT_EQ(read("noon", {at("2200-01-01T00:00:00Z"), zone}).error().code, Errc::invalid_time);
+  EXPECT_EQ(parse_language("tlh").error().code, Errc::invalid_argument);
+  EXPECT_EQ(parse_language("zh-CN").value(), Language::chinese);
+  EXPECT_EQ(read("in 99999999 years", {at(kNow), zone}).error().code, Errc::impossible_time);
 }
 
 TEST(Lunar, KnowsTheNewYearsThatPeopleCelebrated) {

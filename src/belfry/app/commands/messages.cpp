@@ -153,7 +153,8 @@ std::shared_ptr<IdFlags> add_with_id(CLI::App& parent, const std::string& name, 
   if (name == "move") {
     command->add_option("--delay", flags->delay, "From now: 90s, 5m, 1h30m, 1.5h, 2d; without a unit, seconds")
         ->type_name("DURATION");
-    command->add_option("--at", flags->at, "A time: \"tomorrow at 9\", 明天9点, 2027-01-01T09:00:00Z")->type_name("TIME");
+    command->add_option("--at", flags->at, "A time: \"tomorrow at 9\", 明天9点, 2027-01-01T09:00:00Z")
+        ->type_name("TIME");
   }
   flags->client.add_options(*command);
   on_run(command, [flags, run] {

@@ -74,16 +74,16 @@ bool has_han(std::string_view text) {
 }
 
 void print_for_people(const when::Reading& reading, const Question& question, std::string_view text) {
-  const bool chinese = question.language == when::Language::chinese ||
-                       (question.language == when::Language::automatic && has_han(text));
+  const bool chinese =
+      question.language == when::Language::chinese || (question.language == when::Language::automatic && has_han(text));
   const when::Language language = chinese ? when::Language::chinese : when::Language::english;
   std::printf("%s\n", when::sentence(reading, language).c_str());
   const auto line = [](const char* label, const std::string& value) {
     std::printf("  %-9s %s\n", label, value.c_str());
   };
   const auto zoned = [&](WallTime at) { return reading.zone.iso(at); };
-  line(reading.rule ? "next" : "at", fmt::format("{}  {}", zoned(reading.at),
-                                                 when::distance(reading.at, question.now, language)));
+  line(reading.rule ? "next" : "at",
+       fmt::format("{}  {}", zoned(reading.at), when::distance(reading.at, question.now, language)));
   if (reading.end) line("until", zoned(*reading.end));
   if (reading.rule) line("rule", to_text(*reading.rule));
   line("kind", std::string(word(reading.kind)) + (reading.past ? ", in the past" : ""));
