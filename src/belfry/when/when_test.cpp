@@ -146,6 +146,7 @@ TEST(When, SpansKeepTheFractionOfTheSecond) {
   EXPECT_EQ(read("两分钟后", {now, zone})->at, now + Millis{120'000});
   EXPECT_EQ(zone.iso(read("in 1s", {now, zone})->at), "2026-11-18T15:20:01.700+00:00");
   EXPECT_EQ(zone.iso(read("tomorrow at 9am", {now, zone})->at), "2026-11-19T09:00:00+00:00");
+  EXPECT_EQ(zone.iso(read("2026-12-01T08:00:00.250Z", {now, zone})->at), "2026-12-01T08:00:00.250+00:00");
 }
 
 // W
