@@ -399,7 +399,6 @@ class Times(Case):
 
     # W, F15
     def test_a_message_can_be_scheduled_in_words(self):
-        self.server.call("POST", "/v1/agents", {"id": "worker"}, 201)
         body = {"to": "worker", "payload": 1, "schedule": {"when": "2099年5月1日上午9点", "timezone": "Asia/Shanghai"}}
         sent = self.server.call("POST", "/v1/messages", body, 201)
         self.assertEqual(sent["scheduledDeliveryTime"], "2099-05-01T01:00:00.000Z")
