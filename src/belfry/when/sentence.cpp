@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* kWeekdays[] = {"", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"};
 constexpr const char* kWeekdaysZh[] = {"", "星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"};
+constexpr const char* kShortWeekdaysZh[] = {"", "周一", "周二", "周三", "周四", "周五", "周六", "周日"};
 constexpr const char* kMonths[] = {"",     "January", "February",  "March",   "April",    "May",     "June",
                                    "July", "August",  "September", "October", "November", "December"};
 constexpr const char* kNth[] = {"", "first", "second", "third", "fourth", "fifth"};
@@ -97,7 +98,12 @@ std::string english_rule(const Rule& rule) {
       days.push_back(day < 0 ? "the last day" : fmt::format("the {}{}", day, suffix));
     }
   }
-  if (!days.empty()) text += " on " + joined(days, false);
+  const bool weekly = rule.unit == Unit::week && rule.interval == 1 && !days.empty();
+  if (weekly) {
+    text = "every " + joined(days, false);
+  } else if (!days.empty()) {
+    text += " on " + joined(days, false);
+  }
   if (rule.time) text += " at " + clock_text(*rule.time);
   return text;
 }
@@ -110,14 +116,15 @@ std::string chinese_rule(const Rule& rule) {
   for (const Rule::Weekday& day : rule.weekdays) {
     static constexpr const char* kNumbers[] = {"", "一", "二", "三", "四", "五"};
     const std::string nth = day.nth == 0 ? "" : day.nth < 0 ? "最后一个" : fmt::format("第{}个", kNumbers[day.nth]);
-    days.push_back(nth + kWeekdaysZh[day.weekday]);
+    days.push_back(nth + kShortWeekdaysZh[day.weekday]);
   }
   if (rule.month) {
     days.push_back(fmt::format("{}月{}日", *rule.month, rule.month_days.empty() ? 1 : rule.month_days[0]));
   } else {
     for (const int day : rule.month_days) days.push_back(day < 0 ? "最后一天" : fmt::format("{}日", day));
   }
-  text += joined(days, true);
+  const bool weekly = rule.unit == Unit::week && rule.interval == 1 && !days.empty();
+  text = weekly ? "每" + joined(days, true) : text + joined(days, true);
   if (rule.time) text += fmt::format(" {}", clock_text(*rule.time));
   return text;
 }
