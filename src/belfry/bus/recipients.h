@@ -18,7 +18,7 @@ class Part {
   Part(std::int64_t& sum, std::int64_t value) : sum_(sum), value_(value) { sum_ += value; }
   Part(const Part&) = delete;
   Part& operator=(const Part&) = delete;
-  operator std::int64_t() const { return value_; }
+  operator std::int64_t() const { return value_; }  // NOLINT(google-explicit-constructor): it is a number
   Part& operator+=(std::int64_t n) {
     value_ += n;
     sum_ += n;

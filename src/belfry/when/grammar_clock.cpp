@@ -251,6 +251,7 @@ bool Grammar::past_clock(Moment& m) {
     double quarters = 1;
     const bool counted = is(Kind::number) && number(quarters);
     if (accept(quarter)) {
+      if (quarters > 3) return back();
       minutes = static_cast<int>(15 * quarters);
     } else if (counted && quarters >= 1 && quarters <= 59 && quarters == std::floor(quarters)) {
       minutes = static_cast<int>(quarters);
@@ -386,8 +387,8 @@ bool Grammar::chinese_clock(Moment& m) {
         } else {
           seconds_back();
         }
-      } else if (is(ge) && n < 10 && tokens_[at_ - 1].by_word) {
-        return back();  // 二点五个
+      } else if (is(ge) && n < 10 && tokens_[at_ - 1].by_word) {  // NOLINT(bugprone-branch-clone): the order counts
+        return back();                                            // 二点五个
       } else if (is(Kind::unit) || is(day_mark) || is(month_mark) || is(year_mark) || is(ge) || is(week_mark) ||
                  is(Kind::oclock) || is(slash) || is(colon)) {
         minutes_back();

@@ -771,6 +771,8 @@ Result<Resolved> in_range(Resolved resolved) {
   const auto fits = [](Instant instant) { return instant >= Instant{kEarliest} && instant <= Instant{kLatest}; };
   if (!fits(resolved.at) || (resolved.end && !fits(*resolved.end)))
     return fail(Errc::impossible_time, "the time is not in the years 1 to 9999");
+  if (resolved.end && *resolved.end < resolved.at)
+    return fail(Errc::impossible_time, "the range ends before it begins");
   std::erase_if(resolved.alternatives, [&](Instant other) { return !fits(other) || other == resolved.at; });
   return resolved;
 }

@@ -31,7 +31,11 @@ std::string offset_text(const Zone& zone, Instant at) {
   return fmt::format("UTC{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60, std::abs(minutes) % 60);
 }
 
+// A year of three digits would be taken for something else: such a day is written as ISO 8601 has it.
+bool is_ancient(Date date) { return year_of(date) < 1000; }
+
 std::string date_text(Date date, bool chinese) {
+  if (is_ancient(date)) return fmt::format("{:04}-{:02}-{:02}", year_of(date), month_of(date), day_of(date));
   if (chinese)
     return fmt::format("{:04}年{}月{}日{}", year_of(date), month_of(date), day_of(date), kWeekdaysZh[weekday_of(date)]);
   return fmt::format("{} {} {} {:04}", kWeekdays[weekday_of(date)], day_of(date), kMonths[month_of(date)],
@@ -42,6 +46,7 @@ std::string moment_text(WallTime when, const Zone& zone, bool chinese) {
   const Instant at = whole_seconds(when);
   const Zone said = zone_to_say(zone, at);
   const Local local = said.local(at);
+  if (is_ancient(local.date)) return said.iso(at);
   const std::string date = date_text(local.date, chinese);
   const std::string clock = clock_text(local.time);
   const std::string offset = offset_text(said, at);

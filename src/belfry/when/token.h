@@ -1,6 +1,7 @@
 // What a text is made of, in both languages: the reader's grammar works on these and never sees a letter.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -162,7 +163,7 @@ struct Token {
 
   Unit unit() const { return static_cast<Unit>(static_cast<int>(value)); }
   Part part() const { return static_cast<Part>(static_cast<int>(value)); }
-  int whole() const { return static_cast<int>(value); }
+  int whole() const { return static_cast<int>(std::clamp(value, -1e9, 1e9)); }
 };
 
 struct Tokens {

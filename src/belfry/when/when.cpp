@@ -106,7 +106,8 @@ Result<Reading> read_counting(std::string_view text, const Reference& reference,
   if (resolved.end) reading.end = *resolved.end + fraction;
   for (const Instant other : resolved.alternatives) reading.alternatives.emplace_back(other);
   // An ISO instant may have fractions of a second, which the grammar does not see.
-  if (const auto exact = parse_iso(text); exact && std::chrono::floor<Seconds>(*exact) == resolved.at) reading.at = *exact;
+  if (const auto exact = parse_iso(text); exact && std::chrono::floor<Seconds>(*exact) == resolved.at)
+    reading.at = *exact;
   reading.past = reading.at < reference.now;
   if (reference.strict && !reading.alternatives.empty()) return refuse_open(text, reading);
   return reading;

@@ -1,9 +1,8 @@
 #include "belfry/app/bench/when_bench.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 
 #include "belfry/base/json.h"
 
