@@ -137,7 +137,10 @@ struct Expression {
   std::optional<Wrong> impossible;
 };
 
-// The expression in a text: the whole of it, or the best part of a sentence. Empty shape if there is none.
+// How many looks at a token a text may take, whatever it says.
+inline constexpr long kStepsPerByteMax = 2'000;
+
+// The expression in a text: the whole of it, or the best part of a sentence; nothing if there is none.
 std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, long& steps);
 
 }  // namespace belfry::when

@@ -1,6 +1,8 @@
 // Moments, which are made of days and times of day, and whole expressions, which are made of moments.
 #include "belfry/when/grammar.h"
 
+#include <cmath>
+
 namespace belfry::when {
 
 using enum Kind;
@@ -26,7 +28,8 @@ bool Grammar::offset_phrase(Moment& m) {
   } else if (is(in) || (is(Kind::after) && !m.clock)) {
     ++at_;
     lead = true;
-    if (is(within)) ++at_;  // in less than an hour
+    if (is(within)) ++at_;                                              // in less than an hour
+    if (is(the) && is(Kind::number, 1) && word("s", 2)) return back();  // in the 90s
     accept(the);
     if (is(next) && peek().word == "next") ++at_;
   } else if (is(for_)) {
@@ -129,6 +132,14 @@ bool Grammar::offset_phrase(Moment& m) {
   }
   // a week tomorrow, two weeks on Friday
   const bool weeks = amounts.size() == 1 && (amounts[0].unit == Unit::week || amounts[0].unit == Unit::fortnight);
+  if (!lead && weeks && is(Kind::on) && is(Kind::weekday, 1) && amounts[0].count == std::floor(amounts[0].count) &&
+      amounts[0].count < 100) {
+    m.weekday = peek(1).whole();
+    m.weekday_shift = static_cast<int>(amounts[0].count) * (amounts[0].unit == Unit::fortnight ? 2 : 1);
+    at_ += 2;
+    sure(kStrong);
+    return true;
+  }
   if (!lead && weeks && is(Kind::day)) {
     Moment anchor;
     anchor.day_offset = peek().whole();
@@ -175,7 +186,7 @@ bool Grammar::same_time_phrase(Moment& m) {
   const Back back(*this);
   accept(Kind::at);
   accept(the);
-  if (is(Kind::now) && word("此时") && m.has_day()) {
+  if (is(Kind::now) && (word("此时") || word("at this time")) && m.has_day()) {
     ++at_;
     m.same_time = true;
     return true;
@@ -202,12 +213,24 @@ bool Grammar::slot(Moment& m) {
     back();
     if (iso) return false;  // a span by itself
   }
-  return iso_week_date(m) || reach_phrase(m) || rest_phrase(m) || offset_phrase(m) || length_phrase(m) ||
-         now_phrase(m) || same_time_phrase(m) || nth_of_month(m) || this_period(m) || unit_beside(m) ||
-         weekday_phrase(m) || day_range(m) || clock_range(m) || quarter_of_year(m) || relative_day(m) ||
-         holiday_phrase(m) || numbered_week(m) || century(m) || year_range(m) || numeric_date(m) || named_month(m) ||
-         chinese_date(m) || chinese_nth(m) || period(m) || edge_behind(m) || weekday_and_day(m) || year_at_the_end(m) ||
-         time_of_day(m) || part_of_day(m) || day_of_month(m) || zone_of_text(m) || season_phrase(m) || year_only(m);
+  using Rule = bool (Grammar::*)(Moment&);
+  static constexpr Rule kRules[] = {
+      &Grammar::iso_week_date, &Grammar::reach_phrase,    &Grammar::rest_phrase,      &Grammar::offset_phrase,
+      &Grammar::length_phrase, &Grammar::now_phrase,      &Grammar::same_time_phrase, &Grammar::nth_of_month,
+      &Grammar::this_period,   &Grammar::unit_beside,     &Grammar::weekday_phrase,   &Grammar::day_range,
+      &Grammar::clock_range,   &Grammar::quarter_of_year, &Grammar::relative_day,     &Grammar::holiday_phrase,
+      &Grammar::numbered_week, &Grammar::century,         &Grammar::year_range,       &Grammar::numeric_date,
+      &Grammar::named_month,   &Grammar::chinese_date,    &Grammar::chinese_nth,      &Grammar::period,
+      &Grammar::edge_behind,   &Grammar::weekday_and_day, &Grammar::year_at_the_end,  &Grammar::time_of_day,
+      &Grammar::part_of_day,   &Grammar::day_of_month,    &Grammar::zone_of_text,     &Grammar::season_phrase,
+      &Grammar::year_only,
+  };
+  const Moment before = m;
+  for (const Rule rule : kRules) {
+    if ((this->*rule)(m)) return true;
+    m = before;  // a rule that failed may have begun to fill it in
+  }
+  return false;
 }
 
 // Words that join slots.
@@ -260,6 +283,12 @@ bool Grammar::open_slot(Moment& m) {
 }
 
 bool Grammar::moment(Moment& m) {
+  if (depth_ >= kDepthMax) return false;
+  struct Deeper {
+    int& depth;
+    explicit Deeper(int& d) : depth(d) { ++depth; }
+    ~Deeper() { --depth; }
+  } deeper(depth_);
   const bool expected = std::exchange(clock_expected_, false);
   const bool on_word = std::exchange(on_before_, false);
   const bool cantonese = std::exchange(cantonese_, false);
@@ -333,7 +362,14 @@ bool Grammar::expression(Expression& e) {
     }
     now_back();
   }
+  const Back repeat_back(*this);
   if (recurrence(e)) return true;
+  if (time_of_day(e.start)) {  // 5pm on the last Friday of every month
+    accept(comma);
+    if (recurrence(e)) return true;
+  }
+  repeat_back();
+  e.start = {};
   const bool between_word = is(between);
   const bool from_word = is(from) || is(since);
   const bool until_word = is(until) || is(Kind::before);
@@ -392,6 +428,7 @@ bool Grammar::expression(Expression& e) {
       // "a second opinion", 一分货: too little to be sure in a sentence.
       const bool slight = last.word == "second" || last.word == "分" || last.word == "秒" || last.word == "点" ||
                           last.kind == quarter || (last.word == "minute" && tokens_[at_ - 2].kind == an);
+      if (word("old")) return back();  // 5 years old
       const bool letter = !last.han && is_letter_unit(last) && last.kind == Kind::unit;
       sure(slight || (letter && !for_word) ? kWeak : letter ? kFair : kStrong);
       // "2d 03:00": on that day, at that time
@@ -413,7 +450,7 @@ bool Grammar::expression(Expression& e) {
   if (!opened && e.start.has_time() && !e.start.has_day() && !e.start.is_range()) {
     Expression repeated;
     repeated.start = e.start;
-    const Back repeat_back(*this);
+    const Back behind_back(*this);
     accept(comma);
     if (recurrence(repeated)) {
       e.shape = repeated.shape;
@@ -421,7 +458,7 @@ bool Grammar::expression(Expression& e) {
       e.recurrence = repeated.recurrence;
       return true;
     }
-    repeat_back();
+    behind_back();
   }
   if (e.start.is_range()) {
     e.shape = Shape::range;
@@ -537,9 +574,40 @@ namespace {
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 }  // namespace
 
+namespace {
+
+// "on Friday remind me to call Bob at 5pm": the day and the time stand apart, and belong together.
+void join_day_and_time(Expression& best, const std::vector<Expression>& all) {
+  const auto plain = [](const Expression& e) {
+    return e.shape == Shape::moment && !e.start.offset && !e.start.now && !e.impossible && !e.start.explicit_past;
+  };
+  const auto day_only = [&](const Expression& e) { return plain(e) && e.start.has_day() && !e.start.has_time(); };
+  const auto time_only = [&](const Expression& e) { return plain(e) && e.start.clock && !e.start.has_day(); };
+  const bool wants_time = day_only(best);
+  if (!wants_time && !time_only(best)) return;
+  const Expression* other = nullptr;
+  for (const Expression& one : all) {
+    if (one.first == best.first) continue;
+    if (other || !(wants_time ? time_only(one) : day_only(one))) return;  // more than the two: no telling
+    other = &one;
+  }
+  if (!other) return;
+  const Moment time = wants_time ? other->start : best.start;
+  Moment day = wants_time ? best.start : other->start;
+  day.clock = time.clock;
+  day.part = time.part;
+  day.part_shade = time.part_shade;
+  day.zone_minutes = time.zone_minutes;
+  day.region = time.region;
+  best.start = day;
+}
+
+}  // namespace
+
 std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, long& steps) {
   Grammar grammar(tokens, chinese, steps);
   std::optional<Expression> best;
+  std::vector<Expression> all;
   const std::size_t count = tokens.list.size();
   const auto fluff = [&](std::size_t i) {
     const Kind kind = tokens.list[i].kind;
@@ -574,11 +642,15 @@ std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, lo
     for (std::size_t k = found->last; k < count; ++k) whole_text = whole_text && fluff(k);
     if (!whole_text && found->strength < kFair) continue;
     if (whole_text && found->strength < kWeak) continue;
+    const auto repeats = [](const Expression& e) { return e.shape == Shape::recurrence ? 1 : 0; };
     if (!best || found->strength > best->strength ||
-        (found->strength == best->strength && found->last - found->first > best->last - best->first))
+        (found->strength == best->strength &&
+         std::pair(repeats(*found), found->last - found->first) > std::pair(repeats(*best), best->last - best->first)))
       best = found;
+    if (found->shape == Shape::moment) all.push_back(*found);
     i = found->last - 1;
   }
+  if (best) join_day_and_time(*best, all);
   return best;
 }
 

@@ -22,14 +22,23 @@ constexpr int kWeak = 1;    // "1530", "may", "at 4"
 constexpr int kFair = 2;    // "3:30", "5/12"
 constexpr int kStrong = 3;  // "tomorrow", "3pm", "in 5 minutes"
 
+// Anchors in anchors; nobody says more, and each level could be tried in several ways.
+constexpr int kDepthMax = 3;
+
 class Grammar {
  public:
   Grammar(const Tokens& tokens, bool chinese, long& steps)
-      : text_(tokens.text), tokens_(tokens.list), chinese_(chinese), steps_(steps) {}
+      : text_(tokens.text),
+        tokens_(tokens.list),
+        chinese_(chinese),
+        steps_(steps),
+        steps_most_(steps + kStepsPerByteMax * static_cast<long>(tokens.text.size()) / 2) {}
   std::optional<Expression> at(std::size_t first) {
     at_ = first;
     strength_ = 0;
     impossible_.reset();
+    depth_ = 0;
+    clock_expected_ = clock_may_follow_ = bare_hour_ = range_end_ = on_before_ = cantonese_ = false;
     Expression e;
     e.first = first;
     if (!expression(e)) return std::nullopt;
@@ -42,7 +51,7 @@ class Grammar {
  private:
   // --- tokens ---
   const Token& peek(std::size_t ahead = 0) const {
-    ++steps_;
+    if (++steps_ > steps_most_) ahead = tokens_.size();  // enough: nothing matches any more
     static const Token kEnd = [] {
       Token token;
       token.kind = Kind::end_of_text;
@@ -191,6 +200,8 @@ class Grammar {
   const std::vector<Token>& tokens_;
   bool chinese_;
   long& steps_;
+  long steps_most_;
+  int depth_ = 0;  // of moments in moments: "a week after the day before Christmas"
   std::size_t at_ = 0;
   int strength_ = 0;
   std::optional<Wrong> impossible_;

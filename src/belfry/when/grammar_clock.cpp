@@ -320,8 +320,10 @@ bool Grammar::chinese_clock(Moment& m) {
   if (accept(next_to)) {
     if (is(Kind::number)) {
       if (!whole(short_of, 1, 59)) return back();
-      if (accept(ke)) {
+      if (accept(ke) || (is(Kind::unit) && peek().unit() == Unit::quarter_hour && accept(Kind::unit))) {
         short_of *= 15;
+      } else if (is(Kind::unit) && peek().unit() == Unit::minute) {
+        ++at_;
       } else {
         accept(minute_mark);
         accept_word("钟");
@@ -522,6 +524,16 @@ bool Grammar::part_of_day(Moment& m) {
     at_ += 3;
     m.part = shade < 0 ? Part::morning : Part::evening;
     sure(kFair);
+    return true;
+  }
+  if (is(meridiem) && m.has_day() && shade == 0 && peek().value < 2) {  // tomorrow pm
+    if (m.clock && m.clock->meridiem) return back();
+    if (m.clock) {
+      m.clock->meridiem = peek().whole();
+    } else {
+      m.part = peek().whole() == 0 ? Part::morning : Part::afternoon;
+    }
+    ++at_;
     return true;
   }
   if (!is(Kind::part)) return back();

@@ -304,12 +304,15 @@ bool Grammar::numeric_date(Moment& m) {
        (tokens_[at_ - 1].kind == other && !tokens_[at_ - 1].han) || (tokens_[at_ - 1].kind == dash && !range_end_) ||
        tokens_[at_ - 1].kind == plus || tokens_[at_ - 1].kind == dot))
     return back();
-  if (is(meridiem, 3)) return back();                                                           // 8.30pm
-  if (sep == dot && m.weekday && b.digits == 2 && a.value < 24 && b.value < 60) return back();  // Friday 9.30
+  if (is(meridiem, 3)) return back();  // 8.30pm
+  if (sep == dot && (m.has_day() || m.part || clock_expected_) && b.digits == 2 && a.value < 24 && b.value < 60 &&
+      !(is(dot, 3) && joined(3) && is(Kind::number, 4)))
+    return back();  // Friday 9.30, 明天8.30
   const bool three = is(sep, 3) && plain(4) && joined(3) == joined(1) && (joined(4) || spaced);
   if (three) {
     const Token c = peek(4);
-    if (is(sep, 5) && plain(6) && joined(5) && sep != colon) return back();
+    const bool time_behind = sep == dash && plain(6) && is(colon, 7);  // 2021-09-12-11:23
+    if (is(sep, 5) && plain(6) && joined(5) && sep != colon && !time_behind) return back();
     at_ += 5;
     int year = 0;
     int month = 0;
@@ -377,7 +380,12 @@ bool Grammar::numeric_date(Moment& m) {
   at_ += 3;
   if (is(percent) || (is(Kind::unit) && sep != dash)) return back();
   if (is(dot) && is(Kind::number, 1) && joined(1)) return back();  // 8/1.5
-  if (!good_day(month, day)) return back();
+  if (!good_day(month, day)) {
+    if (sep != slash) return back();
+    m.month = month, m.day = 1;  // 2/30
+    sure(kFair);
+    return true;
+  }
   m.month = month, m.day = day;
   if (sep == slash && is(comma) && is(Kind::number, 1) && peek(1).digits == 4 && peek(1).value > 1900 &&
       peek(1).value < 2200) {  // 08/12,2015

@@ -190,6 +190,13 @@ bool Grammar::quarter_of_year(Moment& m) {
     sure(kFair);
     return true;
   }
+  if (int which = 0; chinese_ordinal(which) && which <= 4 && is(Kind::unit) && peek().word == "季度") {  // 第二季度
+    m.quarter = which;
+    ++at_;
+    sure(kFair);
+    return true;
+  }
+  back();
   if (is(Kind::number) && peek().han && is(Kind::unit, 1) && peek(1).word == "季度" && peek().value >= 1 &&
       peek().value <= 4 && (m.year || m.year_offset)) {
     m.quarter = peek().whole();
@@ -209,9 +216,11 @@ bool Grammar::weekday_phrase(Moment& m) {
   const Back back(*this);
   const std::size_t first = at_;
   accept(the);
-  if (is(open) && is(Kind::weekday, 1) && is(close, 2)) {
+  if (is(open) && is(Kind::weekday, 1) && is(close, 2)) {  // 明天（周四） says it twice; (Friday) alone does not
+    if (!m.has_day()) m.weekday = peek(1).whole();
     at_ += 3;
-    return m.has_day();
+    sure(kFair);
+    return true;
   }
   if (is(past) || (is(next) && peek().value == 0 && is(past, 1))) {  // this past Friday: the latest one
     at_ += is(past) ? 1 : 2;
@@ -435,7 +444,7 @@ bool Grammar::unit_beside(Moment& m) {
 
 // week 23, week 3 of 2027, 第23周
 bool Grammar::numbered_week(Moment& m) {
-  if (m.iso_week || m.week || m.month || m.day) return false;
+  if (m.iso_week || m.week || m.month || m.month_offset || m.day) return false;
   const Back back(*this);
   accept(the);
   int n = 0;
@@ -452,7 +461,7 @@ bool Grammar::numbered_week(Moment& m) {
       year_back();
     }
   } else if (chinese_ordinal(n)) {
-    if (n > 53 || !accept(week_mark) || !(m.year || m.year_offset)) return back();
+    if (n > 53 || !accept(week_mark)) return back();
   } else {
     return back();
   }
@@ -515,6 +524,7 @@ bool Grammar::period(Moment& m) {
   if ((is(Kind::end) || is(begin) || is(middle)) && !peek().han) {
     edge = peek().kind;
     ++at_;
+    accept(dash);
     accept(of);
     accept(the);
     if (is(Kind::day) && edge == Kind::end) {
@@ -549,6 +559,19 @@ bool Grammar::period(Moment& m) {
       m.edge = edge;
       m.edge_unit = Unit::year;
       sure(kFair);
+      return true;
+    }
+    if (is(quarter)) {  // the end of the quarter
+      ++at_;
+      m.quarter_offset = 0;
+      m.edge = edge;
+      m.edge_unit = Unit::quarter;
+      sure(kFair);
+      return true;
+    }
+    if (quarter_of_year(m) && (m.quarter || m.quarter_offset)) {
+      m.edge = edge;
+      m.edge_unit = Unit::quarter;
       return true;
     }
   }
@@ -796,7 +819,9 @@ bool Grammar::season_phrase(Moment& m) {
 
 // 底, 初, 中旬 behind a month or a year
 bool Grammar::edge_behind(Moment& m) {
-  if (m.edge || m.day || !(m.month || m.year || m.month_offset || m.year_offset || m.week || m.quarter)) return false;
+  if (m.edge || m.day ||
+      !(m.month || m.year || m.month_offset || m.year_offset || m.week || m.quarter || m.quarter_offset))
+    return false;
   const Back back(*this);
   while (accept(of)) {
   }
@@ -808,10 +833,10 @@ bool Grammar::edge_behind(Moment& m) {
   }
   if ((is(Kind::end) || is(begin) || is(middle)) && peek().han) {
     m.edge = peek().kind;
-    m.edge_unit = m.month || m.month_offset ? Unit::month
-                  : m.week                  ? Unit::week
-                  : m.quarter               ? Unit::quarter
-                                            : Unit::year;
+    m.edge_unit = m.month || m.month_offset       ? Unit::month
+                  : m.week                        ? Unit::week
+                  : m.quarter || m.quarter_offset ? Unit::quarter
+                                                  : Unit::year;
     ++at_;
     sure(kStrong);
     return true;

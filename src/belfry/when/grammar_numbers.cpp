@@ -264,6 +264,11 @@ bool Grammar::amount(Amount& out) {
     count = peek().value;
     ++at_;
   } else if (number(count)) {
+    if (is(Kind::number) && is(slash, 1) && joined(1) && is(Kind::number, 2) && joined(2) && peek(2).value > 1 &&
+        peek(2).value <= 10 && peek().value < peek(2).value) {  // 2 1/2 hours
+      count += peek().value / peek(2).value;
+      at_ += 3;
+    }
     number_joined = joined();
     // 十几分钟, 3/4 hour
     if (is(slash) && joined() && is(Kind::number, 1)) {

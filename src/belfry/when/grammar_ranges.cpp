@@ -161,6 +161,7 @@ bool Grammar::day_range(Moment& m) {
   } else {
     Moment end;
     const Back end_back(*this);
+    if (tokens_[at_ - 1].kind == Kind::dash && joined() && is(Kind::month)) return back();  // 05-JAN-27
     if (named_month(end) && end.day) {
       last = *end.day;
     } else {

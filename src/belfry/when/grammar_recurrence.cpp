@@ -1,6 +1,7 @@
 // What comes again: every Monday at 9, 每月最后一天, on the 5th of every month, weekdays at noon.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "belfry/when/grammar.h"
 
@@ -15,7 +16,7 @@ bool Grammar::one_weekday(int& out) {
     return true;
   }
   if (is(week_mark) && is(Kind::number, 1) && joined(1) && peek(1).digits == 1 && peek(1).value >= 1 &&
-      peek(1).value <= 7 && !is(Kind::oclock, 2) && !is(ge, 2) && !is(colon, 2)) {
+      peek(1).value <= 7 && !is(Kind::oclock, 2) && !is(ge, 2) && !is(colon, 2) && !word("次", 2)) {
     out = peek(1).whole();
     at_ += 2;
     return true;
@@ -50,7 +51,15 @@ bool Grammar::weekday_list(std::vector<int>& out) {
       for (int d = out.back() % 7 + 1; d != day % 7 + 1; d = d % 7 + 1) out.push_back(d);
       continue;
     }
+    if (is(slash) || word("&")) ++at_;
     accept(comma);
+    // 每周一、三、五
+    if (han && tokens_[at_ - 1].kind == comma && is(Kind::number) && peek().han && peek().digits == 1 &&
+        peek().value >= 1 && peek().value <= 6 && !is(Kind::oclock, 1) && !is(day_mark, 1) && !is(month_mark, 1)) {
+      out.push_back(peek().whole());
+      ++at_;
+      continue;
+    }
     if (!accept(and_) && !accept_word("和") && !accept_word("与") && !accept_word("跟")) accept_word("及");
     if (!one_weekday(day)) {
       back();
@@ -148,6 +157,11 @@ bool Grammar::day_of_every_month(Recurrence& r) {
 
 // What is repeated, behind "every" and its number.
 bool Grammar::every_unit(Recurrence& r) {
+  if (is(Kind::weekday) && peek().han && word("次", 1)) {  // 每周三次: three times a week, nobody knows when
+    ++at_;
+    r.unit = Unit::week;
+    return true;
+  }
   if (is(week_mark) && is(Kind::number, 1) && joined(1) && peek(1).han && (peek(1).value == 8 || peek(1).value == 9) &&
       !is(ge, 2)) {
     impossible({Wrong::What::weekday, peek(1).whole()});
@@ -211,7 +225,8 @@ bool Grammar::recurrence_head(Recurrence& r) {
     if (r.unit == Unit::quarter) r.unit = Unit::month, r.every = 3;
     const bool faint = peek().word == "天天" || peek().word == "annual" || peek().word == "日常";
     ++at_;
-    sure(faint ? kWeak : kStrong);
+    // "the quarterly numbers" are no recurrence; "quarterly" alone is.
+    sure(faint ? kWeak : is(other) ? kFair : kStrong);
     return true;
   }
   if (is(once) && (is(an, 1) || is(every, 1)) && is(Kind::unit, 2)) {  // once a week
@@ -248,7 +263,8 @@ bool Grammar::recurrence_head(Recurrence& r) {
   if (Nth nth; nth_weekday_of_month(nth)) {
     // "every second Tuesday" is every other one; "of the month" makes it the second.
     const Token& last = tokens_[at_ - 1];
-    const bool of_month = (last.kind == Kind::unit && last.unit() == Unit::month) || nth.n < 0 || last.han;
+    const bool of_month =
+        (last.kind == Kind::unit && last.unit() == Unit::month) || nth.n < 0 || nth.n == 1 || last.han;
     r.unit = of_month ? Unit::month : Unit::week;
     if (of_month) r.nth = nth;
     if (!of_month) r.weekdays = {nth.weekday}, r.every = nth.n;
@@ -262,6 +278,13 @@ bool Grammar::recurrence_head(Recurrence& r) {
     accept(an);
     n = 0.5;
   } else if (int which = 0; ordinal_number(which)) {
+    if (is(of) && is(Kind::month, 1)) {  // every 4th of July
+      back();
+      ++at_;
+      r.unit = Unit::year;
+      sure(kStrong);
+      return true;
+    }
     if (is(Kind::unit)) {
       n = which;
       counted = true;
@@ -328,7 +351,7 @@ bool Grammar::recurrence(Expression& e) {
     Moment trial = e.start;
     const Back piece_back(*this);
     clock_expected_ = true;
-    const bool more = moment(trial) && !trial.offset && !trial.is_range() && !trial.now;
+    const bool more = moment(trial) && !trial.offset && (!trial.is_range() || trial.until_clock) && !trial.now;
     clock_expected_ = false;
     if (!more) {
       piece_back();
@@ -337,7 +360,7 @@ bool Grammar::recurrence(Expression& e) {
     e.start = trial;
   }
   if (e.start.weekday && r.weekdays.empty()) r.weekdays.push_back(*e.start.weekday), r.unit = Unit::week;
-  if (e.start.nth && !r.nth) r.nth = e.start.nth;
+  if (e.start.nth && !r.nth && e.start.nth->weekday != 0 && std::abs(e.start.nth->n) <= 5) r.nth = e.start.nth;
   if (e.start.day && !e.start.month && r.month_days.empty()) r.month_days.push_back(*e.start.day);
   e.shape = Shape::recurrence;
   e.recurrence = std::move(r);

@@ -58,6 +58,8 @@ struct Day {
   bool given = false;  // the text says which day
 };
 
+Result<Resolved> in_range(Resolved resolved);
+
 class Resolver {
  public:
   Resolver(Instant now, const Zone& zone) : now_(now), zone_(zone), ref_(zone.local(now)) {}
@@ -111,6 +113,8 @@ class Resolver {
     if (date) {
       found.local = {*date, time};
       // Said in the small hours, "tonight at 3" is this night.
+      if (!m.clock && *date == ref_.date && time < ref_.time && !part_is_over(*m.part, ref_.time) && m.day_offset)
+        found.local.time = ref_.time;  // this afternoon, when it goes on already
       const bool this_night = time > hours{24} && *date == ref_.date && ref_.time < hours{5};
       if (this_night && time - hours{24} > ref_.time) found.local.date -= Days{1};
     } else {
@@ -133,6 +137,9 @@ class Resolver {
         found.local.date += Days{1};
       else if (!m.clock && time < today)
         found.local.time = today;
+      // Of an hour that comes twice, the second one may still be ahead.
+      if (m.clock && !there && instant(found) <= now_ && zone_.later_instant(found.local) > now_)
+        found.exact = zone_.later_instant(found.local);
       if (found.other) {
         found.other->date = ref_.date;
         if (found.other->time <= ref_.time) found.other->date += Days{1};
@@ -159,6 +166,9 @@ class Resolver {
     if (every != std::floor(every) && rule.unit == Unit::hour) rule.unit = Unit::minute, every *= 60;
     if (every != std::floor(every) && rule.unit == Unit::minute) rule.unit = Unit::second, every *= 60;
     if (every != std::floor(every) && rule.unit == Unit::day) rule.unit = Unit::hour, every *= 24;
+    if (every != std::floor(every) && rule.unit == Unit::year) rule.unit = Unit::month, every *= 12;
+    if (every != std::floor(every) && rule.unit == Unit::month) rule.unit = Unit::day, every *= 30;
+    if (every != std::floor(every) && rule.unit == Unit::week) rule.unit = Unit::day, every *= 7;
     rule.interval = std::max(1, static_cast<int>(std::lround(every)));
     if (rule.unit == Unit::second || rule.unit == Unit::minute || rule.unit == Unit::hour) {
       out.at = add(now_, {{static_cast<double>(rule.interval), rule.unit}}, 1);
@@ -189,16 +199,32 @@ class Resolver {
       }
     } else {
       if (e.start.month) {
-        rule.unit = Unit::year;
         rule.month = e.start.month;
-        rule.month_days = {e.start.day.value_or(1)};
+        const bool in_month = rule.unit == Unit::day || rule.unit == Unit::week || !rule.weekdays.empty();
+        if (!in_month || e.start.day) {
+          rule.unit = Unit::year;
+          rule.month_days = {e.start.day.value_or(1)};
+        } else if (rule.unit == Unit::month) {
+          rule.unit = Unit::year;  // the fourth Thursday of November
+        }
       }
+      // The night behind a day belongs to the next one.
+      if (rule.time && *rule.time >= Days{1})
+        for (Rule::Weekday& day : rule.weekdays) day.weekday = day.weekday % 7 + 1;
       const Local after = text_zone(time) ? text_zone(time)->local(now_) : ref_;
-      const auto next = next_occurrence(rule, after, at);
+      const bool named = rule.month || !rule.month_days.empty() || !rule.weekdays.empty();
+      if (!named && rule.interval > 1 && !rule.time) {  // every three months: in three months
+        out.at = add(now_, {{static_cast<double>(rule.interval), rule.unit}}, 1);
+        out.day_only = true;
+        out.rule = std::move(rule);
+        return in_range(std::move(out));
+      }
+      const auto next = next_occurrence(rule, after, at % Days{1});
       if (!next) return fail(Errc::impossible_time, "there is no such day");
       time.local = *next;
     }
     out.at = instant(time);
+    if (out.at <= now_) return fail(Errc::impossible_time, "it does not come again");
     if (rule.time) *rule.time %= Days{1};
     out.day_only = !rule.time;
     out.rule = std::move(rule);
@@ -264,7 +290,8 @@ class Resolver {
       while (instant(end) < out.at) end.local.date += Days{7};
     } else if (last.day && !last.month && !last.month_offset) {
       while (instant(end) < out.at) end.local.date = add_months(end.local.date, 1);
-    } else if (e.start.month && !e.start.year && !e.start.year_offset && !start.exact) {
+    } else if (e.start.month && !e.start.year && !e.start.year_offset && !start.exact &&
+               year_of(start.local.date) > year_of(ref_.date)) {
       Moment earlier = e.start;
       earlier.year = year_of(start.local.date) - 1;
       BELFRY_TRY(const Found before, moment(earlier));
@@ -317,6 +344,8 @@ class Resolver {
       out.end = add(now_, *m.reach, 1);
     }
     out.day_only = days;
+    out.relative = !days;
+    out.relative_end = !days || m.direction < 0;
   }
 
   // The day behind the period that goes on.
@@ -524,8 +553,10 @@ class Resolver {
       const Date there = add_months(date_of(year_of(ref_.date), month_of(ref_.date), 1), *m.month_offset);
       year = year_of(there);
       month = month_of(there);
-    } else if (m.quarter) {
-      month = *m.quarter * 3 - 2;
+    } else if (m.quarter || m.quarter_offset) {
+      BELFRY_TRY(const Date first_day, quarter_day(m));
+      year = year_of(first_day);
+      month = month_of(first_day);
     }
     if (nth.weekday != 0) {
       Date date;
@@ -546,7 +577,17 @@ class Resolver {
       return date;
     }
     const Date first = month == 0 ? date_of(year, 1, 1) : date_of(year, month, 1);
-    const Date last = month == 0 ? date_of(year, 12, 31) : add_months(first, m.quarter ? 3 : 1) - Days{1};
+    const bool quarter = m.quarter || m.quarter_offset;
+    const Date last = month == 0 ? date_of(year, 12, 31) : add_months(first, quarter ? 3 : 1) - Days{1};
+    if (nth.unit == Unit::business_day) {
+      Date date = nth.n > 0 ? first : last;
+      for (int left = std::abs(nth.n); left > 0;) {
+        if (weekday_of(date) <= 5 && --left == 0) break;
+        date += Days{nth.n > 0 ? 1 : -1};
+      }
+      if (date < first || date > last) return fail(Errc::impossible_time, "there is no such working day in it");
+      return date;
+    }
     if (nth.unit == Unit::week) {
       if (nth.n < 0) return monday_of(last) + Days{7 * (nth.n + 1)};
       // Of a year: as ISO counts them. Of a month: those that begin in it.
@@ -573,6 +614,11 @@ class Resolver {
                                                         : add_months(first, 6);
       return m.shade_from_today ? std::max(half, ref_.date) : half;
     }
+    // this time next week, 明年今天: the same day, further on
+    if ((m.same_time || m.day_offset == 0) && !m.day && !m.month && !m.weekday && !m.edge &&
+        (m.week || m.month_offset || m.year_offset))
+      return add_months(ref_.date, m.month_offset.value_or(0) + 12 * m.year_offset.value_or(0)) +
+             Days{7 * m.week.value_or(0)};
     if (m.edge) return edge_day(m);
     if (m.nth) return nth_day(m);
     if (m.iso_week) {

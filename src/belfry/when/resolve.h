@@ -15,8 +15,9 @@ namespace belfry::when {
 struct Resolved {
   Instant at;
   std::optional<Instant> end;
-  bool day_only = false;  // the text names a day and no time: `at` is its documented hour
-  bool relative = false;  // counted from this very moment, fractions of its second included
+  bool day_only = false;      // the text names a day and no time: `at` is its documented hour
+  bool relative = false;      // counted from this very moment, fractions of its second included
+  bool relative_end = false;  // its end, too
   std::vector<Instant> alternatives;
   std::optional<Rule> rule;  // of a recurrence: `at` is its next occurrence
 };

@@ -238,8 +238,11 @@ class Scanner {
     while (to < characters_.size()) {
       const char32_t c = characters_[to].code;
       if (const int d = han_digit(c); d >= 0) {
-        // 三十三点 is 33; but after 十 only one digit belongs to the number.
-        if (scaled && digit > 0) break;
+        // 三十三点 is 33; but after 十 only one digit belongs to the number. 十五六 is about fifteen.
+        if (scaled && digit > 0) {
+          if (d == digit + 1) ++to;
+          break;
+        }
         digit = d;
         plain = plain * 10 + d;
         ++plain_digits;
@@ -263,6 +266,14 @@ class Scanner {
       ++to;
     }
     if (to == at_) return false;
+    // 两三天, 七八点: about as many as the first says; 七八年 is a year.
+    const char32_t behind = to < characters_.size() ? characters_[to].code : 0;
+    const int first_digit = static_cast<int>(plain) / 10;
+    const int last_digit = static_cast<int>(plain) % 10;
+    const bool listed = !out_.list.empty() && out_.list.back().kind == Kind::weekday;  // 周一三五
+    const bool about = !scaled && plain_digits == 2 && first_digit > 0 && behind != U'年' && !listed &&
+                       (last_digit == first_digit + 1 || plain == 35);
+    if (about) plain = first_digit, plain_digits = 1;
     const double value = scaled ? total + section + std::max(digit, 0.0) : plain;
     const std::size_t count = scaled ? 0 : plain_digits;
     push(to, Kind::number, value);

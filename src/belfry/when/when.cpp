@@ -93,7 +93,7 @@ Result<Reading> read_counting(std::string_view text, const Reference& reference,
   BELFRY_TRY(const Resolved resolved, resolve(*expression, now, reference.zone));
   const auto own = zone_in(expression->start);
   // What counts from this moment counts from its fraction of a second, too: never early.
-  const Millis fraction = resolved.relative ? reference.now - now : Millis{0};
+  const Millis fraction = resolved.relative || resolved.at == now ? reference.now - now : Millis{0};
   Reading reading;
   reading.kind = kind_of(*expression, resolved);
   reading.at = resolved.at + fraction;
@@ -103,7 +103,7 @@ Result<Reading> read_counting(std::string_view text, const Reference& reference,
   reading.rule = resolved.rule;
   reading.begin_byte = tokens.list[expression->first].begin;
   reading.end_byte = tokens.list[expression->last - 1].end;
-  if (resolved.end) reading.end = *resolved.end + fraction;
+  if (resolved.end) reading.end = *resolved.end + (resolved.relative_end ? reference.now - now : Millis{0});
   for (const Instant other : resolved.alternatives) reading.alternatives.emplace_back(other);
   // An ISO instant may have fractions of a second, which the grammar does not see.
   if (const auto exact = parse_iso(text); exact && std::chrono::floor<Seconds>(*exact) == resolved.at)

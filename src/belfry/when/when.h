@@ -11,6 +11,7 @@
 
 #include "belfry/base/result.h"
 #include "belfry/base/time.h"
+#include "belfry/when/expression.h"
 #include "belfry/when/rule.h"
 #include "belfry/when/zone.h"
 
@@ -53,8 +54,6 @@ struct Reading {
 // (`ambiguous_time`), and what cannot be read at all (`invalid_argument`, `too_large`).
 Result<Reading> read(std::string_view text, const Reference& reference);
 
-// How many looks at a token the last call took is bounded by this, whatever the text.
-inline constexpr long kStepsPerByteMax = 2'000;
 // The same, counting.
 Result<Reading> read_counting(std::string_view text, const Reference& reference, long& steps);
 

@@ -1,6 +1,7 @@
 #include "belfry/when/zone.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -20,15 +21,27 @@ std::optional<int> parse_offset(std::string_view text) {
   return (text[0] == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
 }
 
+// A file of the zone data, by a name that can be nothing else: the library would also open `file:` and `libc:`, and it
+// never forgets a name that it was asked for.
+bool is_zone_name(std::string_view name) {
+  if (name.empty() || name.size() >= 64 || name.front() < 'A' || name.front() > 'Z' || name == "Factory") return false;
+  for (const char c : name) {
+    const bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                      c == '-' || c == '+' || c == '/';
+    if (!fits) return false;
+  }
+  if (name == "UTC") return true;
+  const char* const folder = std::getenv("TZDIR");  // NOLINT(concurrency-mt-unsafe): nobody sets it here
+  std::error_code ec;
+  return std::filesystem::is_regular_file(std::filesystem::path(folder ? folder : "/usr/share/zoneinfo") / name, ec);
+}
+
 }  // namespace
 
 Result<Zone> Zone::named(std::string_view name) {
   if (const auto offset = parse_offset(name)) return fixed(*offset);
   Zone zone;
-  // The library reads a file of this name, or anything that looks like its own names of fixed offsets.
-  const bool plain = !name.empty() && name.size() < 64 && name.front() != '/' &&
-                     name.find("..") == std::string_view::npos && !name.starts_with("Fixed/");
-  if (!plain || !absl::LoadTimeZone(std::string(name), &zone.zone_))
+  if (!is_zone_name(name) || !absl::LoadTimeZone(std::string(name), &zone.zone_))
     return fail(Errc::unknown_timezone,
                 fmt::format("\"{}\" is not a time zone; an IANA name like Asia/Shanghai or an offset like +08:00 is",
                             name.substr(0, 64)));
@@ -71,11 +84,17 @@ Instant Zone::instant(const Local& local) const {
   return Instant{Seconds{absl::ToUnixSeconds(at.pre)}};
 }
 
+Instant Zone::later_instant(const Local& local) const {
+  const absl::CivilDay day(year_of(local.date), month_of(local.date), day_of(local.date));
+  const auto at = zone_.At(absl::CivilSecond(day) + local.time.count());
+  return Instant{Seconds{absl::ToUnixSeconds(at.kind == absl::TimeZone::TimeInfo::REPEATED ? at.post : at.pre)}};
+}
+
 std::int64_t Zone::next_change(std::int64_t seconds) const {
   absl::TimeZone::CivilTransition change;
   const absl::Time from = absl::FromUnixSeconds(seconds);
   if (!zone_.NextTransition(from, &change)) return INT64_MAX;
-  const auto info = zone_.At(change.from);
+  const auto info = zone_.At(change.to);
   return absl::ToUnixSeconds(info.trans);
 }
 

@@ -27,6 +27,8 @@ class Zone {
   Instant instant(const Local& local) const;
   // The first change of its offset behind this second; far away if there is none.
   std::int64_t next_change(std::int64_t seconds) const;
+  // The second of two, for one that comes twice; else the same.
+  Instant later_instant(const Local& local) const;
   // 2026-03-01T09:30:00+08:00, with milliseconds if there are any
   std::string iso(WallTime at) const;
 
