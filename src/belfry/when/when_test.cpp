@@ -188,6 +188,21 @@ TEST(When, ReferencesAndLanguagesOutOfRangeAreRefused) {
   EXPECT_EQ(read("in 99999999 years", {at(kNow), zone}).error().code, Errc::impossible_time);
 }
 
+// W: rules that call each other could try the same text over and over.
+TEST(When, WorkIsBoundedForAnyNumberOfAnchors) {
+  const Zone zone = Zone::utc();
+  for (const char* piece :
+       {"a week after ", "the day before ", "for 3 hours after ", "every ", "from ", "周一", "the "}) {
+    std::string text;
+    while (text.size() + 20 < kTextBytesMax) text += piece;
+    for (const char* end : {"", "xyz", "tomorrow"}) {
+      long steps = 0;
+      static_cast<void>(read_counting(text + end, {at(kNow), zone}, steps));
+      EXPECT_LE(steps, kStepsPerByteMax * static_cast<long>(text.size())) << piece << end;
+    }
+  }
+}
+
 TEST(Lunar, KnowsTheNewYearsThatPeopleCelebrated) {
   EXPECT_EQ(lunar_date(2024, 1, 1), date_of(2024, 2, 10));
   EXPECT_EQ(lunar_date(2025, 1, 1), date_of(2025, 1, 29));
@@ -200,8 +215,10 @@ TEST(Lunar, KnowsTheNewYearsThatPeopleCelebrated) {
 }
 
 TEST(Zone, RefusesNamesThatAreNoZones) {
-  for (const char* name : {"", "Mars/Olympus", "../etc/passwd", "/etc/localtime", "Fixed/UTC+01:00:00"})
+  for (const char* name : {"", "Mars/Olympus", "../etc/passwd", "/etc/localtime", "Fixed/UTC+01:00:00", "localtime",
+                           "file:/usr/share/zoneinfo/Asia/Tokyo", "libc:localtime", "posixrules", "Factory", "Asia"})
     EXPECT_FALSE(Zone::named(name)) << name;
+  EXPECT_FALSE(Zone::named(std::string_view("Asia/Tokyo\0junk", 15)));
   EXPECT_EQ(Zone::named("+05:30")->offset_seconds(std::chrono::floor<Seconds>(at(kNow))), 19'800);
 }
 
