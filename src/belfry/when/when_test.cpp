@@ -197,7 +197,8 @@ TEST(When, WorkIsBoundedForAnyNumberOfAnchors) {
     while (text.size() + 20 < kTextBytesMax) text += piece;
     for (const char* end : {"", "xyz", "tomorrow"}) {
       long steps = 0;
-      static_cast<void>(read_counting(text + end, {at(kNow), zone}, steps));
+      const auto reading = read_counting(text + end, {at(kNow), zone}, steps);
+      EXPECT_TRUE(reading || reading.error().code == Errc::not_a_time || reading.error().code == Errc::impossible_time);
       EXPECT_LE(steps, kStepsPerByteMax * static_cast<long>(text.size())) << piece << end;
     }
   }
