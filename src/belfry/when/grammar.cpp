@@ -213,22 +213,64 @@ bool Grammar::slot(Moment& m) {
     back();
     if (iso) return false;  // a span by itself
   }
-  using Rule = bool (Grammar::*)(Moment&);
-  static constexpr Rule kRules[] = {
-      &Grammar::iso_week_date, &Grammar::reach_phrase,    &Grammar::rest_phrase,      &Grammar::offset_phrase,
-      &Grammar::length_phrase, &Grammar::now_phrase,      &Grammar::same_time_phrase, &Grammar::nth_of_month,
-      &Grammar::this_period,   &Grammar::unit_beside,     &Grammar::weekday_phrase,   &Grammar::day_range,
-      &Grammar::clock_range,   &Grammar::quarter_of_year, &Grammar::relative_day,     &Grammar::holiday_phrase,
-      &Grammar::numbered_week, &Grammar::century,         &Grammar::year_range,       &Grammar::numeric_date,
-      &Grammar::named_month,   &Grammar::chinese_date,    &Grammar::chinese_nth,      &Grammar::period,
-      &Grammar::edge_behind,   &Grammar::weekday_and_day, &Grammar::year_at_the_end,  &Grammar::time_of_day,
-      &Grammar::part_of_day,   &Grammar::day_of_month,    &Grammar::zone_of_text,     &Grammar::season_phrase,
-      &Grammar::year_only,
+  // Each rule with the tokens that it can begin with: most need not be tried.
+  struct Rule {
+    bool (Grammar::*read)(Moment&);
+    KindSet starts;
   };
-  const Moment before = m;
-  for (const Rule rule : kRules) {
-    if ((this->*rule)(m)) return true;
-    m = before;  // a rule that failed may have begun to fill it in
+  static constexpr Rule kRules[] = {
+      {&Grammar::iso_week_date, {Kind::number}},
+      {&Grammar::reach_phrase, {Kind::in, Kind::on, Kind::the, Kind::next, Kind::past, Kind::within, Kind::ago}},
+      {&Grammar::rest_phrase, {Kind::the, Kind::rest}},
+      {&Grammar::offset_phrase,
+       {Kind::pass, Kind::within, Kind::in, Kind::after, Kind::for_, Kind::about, Kind::exactly, Kind::tilde,
+        Kind::plus, Kind::dash, Kind::number, Kind::an, Kind::the, Kind::half, Kind::quarter, Kind::couple}},
+      {&Grammar::length_phrase,
+       {Kind::for_, Kind::number, Kind::an, Kind::the, Kind::half, Kind::quarter, Kind::couple}},
+      {&Grammar::now_phrase, {Kind::now}},
+      {&Grammar::same_time_phrase, {Kind::at, Kind::the, Kind::same, Kind::next, Kind::now}},
+      {&Grammar::nth_of_month, {Kind::the, Kind::next, Kind::ordinal, Kind::number, Kind::unit}},
+      {&Grammar::this_period, {Kind::the, Kind::other}},
+      {&Grammar::unit_beside, {Kind::the, Kind::an, Kind::unit, Kind::weekend}},
+      {&Grammar::weekday_phrase,
+       {Kind::the, Kind::open, Kind::past, Kind::next, Kind::following, Kind::week_mark, Kind::weekday}},
+      {&Grammar::day_range,
+       {Kind::from, Kind::between, Kind::the, Kind::ordinal, Kind::number, Kind::unit, Kind::to, Kind::until,
+        Kind::tilde, Kind::dash}},
+      {&Grammar::clock_range,
+       {Kind::in, Kind::between, Kind::from, Kind::at, Kind::about, Kind::number, Kind::part, Kind::next_to}},
+      {&Grammar::quarter_of_year,
+       {Kind::number, Kind::other, Kind::the, Kind::ordinal, Kind::unit, Kind::next, Kind::past, Kind::di}},
+      {&Grammar::relative_day, {Kind::the, Kind::day, Kind::next, Kind::following}},
+      {&Grammar::holiday_phrase, {Kind::the, Kind::term, Kind::holiday}},
+      {&Grammar::numbered_week, {Kind::the, Kind::unit, Kind::di}},
+      {&Grammar::century, {Kind::the, Kind::within, Kind::number, Kind::next, Kind::ordinal, Kind::unit}},
+      {&Grammar::year_range, {Kind::between, Kind::from, Kind::in, Kind::number}},
+      {&Grammar::numeric_date, {Kind::next, Kind::number}},
+      {&Grammar::named_month, {Kind::number, Kind::the, Kind::ordinal, Kind::unit, Kind::next, Kind::month}},
+      {&Grammar::chinese_date, {Kind::lunar, Kind::era, Kind::number, Kind::lunar_month, Kind::lunar_day}},
+      {&Grammar::chinese_nth, {Kind::of, Kind::other, Kind::di}},
+      {&Grammar::period,
+       {Kind::the, Kind::end, Kind::begin, Kind::middle, Kind::late, Kind::early, Kind::later, Kind::next,
+        Kind::following, Kind::past, Kind::same, Kind::weekend}},
+      {&Grammar::edge_behind, {Kind::of, Kind::ten_days, Kind::end, Kind::begin, Kind::middle, Kind::next}},
+      {&Grammar::weekday_and_day, {Kind::number}},
+      {&Grammar::year_at_the_end, {Kind::number}},
+      {&Grammar::time_of_day,
+       {Kind::number, Kind::an, Kind::half, Kind::quarter, Kind::next_to, Kind::shichen, Kind::other}},
+      {&Grammar::part_of_day, {Kind::the, Kind::early, Kind::late, Kind::later, Kind::meridiem, Kind::part}},
+      {&Grammar::day_of_month, {Kind::the, Kind::ordinal, Kind::number, Kind::unit}},
+      {&Grammar::zone_of_text, {Kind::open, Kind::zone, Kind::plus, Kind::dash, Kind::other}},
+      {&Grammar::season_phrase, {Kind::season, Kind::half_month, Kind::half_year}},
+      {&Grammar::year_only, {Kind::the, Kind::unit, Kind::number}},
+  };
+  const Kind first = peek().kind;
+  std::optional<Moment> before;
+  for (const Rule& rule : kRules) {
+    if (!rule.starts.has(first)) continue;
+    if (!before) before = m;
+    if ((this->*rule.read)(m)) return true;
+    m = *before;  // a rule that failed may have begun to fill it in
   }
   return false;
 }
@@ -632,6 +674,10 @@ std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, lo
     if (token.kind == comma || token.kind == close || token.kind == of || token.kind == dot || token.kind == and_ ||
         token.kind == colon ||
         (token.kind == about && token.value != 2 && i + 1 < count && tokens.list[i + 1].kind != number))
+      continue;
+    // Words that are nothing else begin nothing, but for a few that the rules know by their letters.
+    if (token.kind == other && token.word != "q" && token.word != "my" && token.word != "t" &&
+        !token.word.starts_with('p') && token.word != "最" && token.word != "beginning")
       continue;
     auto found = grammar.at(i);
     if (!found || found->last <= i) continue;

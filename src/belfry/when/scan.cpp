@@ -132,6 +132,9 @@ class Scanner {
   Result<Tokens> run() {
     out_.text = text_;
     out_.normal.reserve(2 * text_.size() + 64);  // never moved again: the words point into it
+    characters_.reserve(text_.size());
+    offsets_.reserve(text_.size() + 1);
+    out_.list.reserve(text_.size() / 2 + 4);
     BELFRY_CHECK(decode());
     for (const Character& c : characters_) {
       offsets_.push_back(static_cast<std::uint32_t>(out_.normal.size()));
@@ -284,7 +287,8 @@ class Scanner {
 
   void han() {
     static constexpr std::size_t kLongest = 10;
-    const std::size_t room = std::min(kLongest, characters_.size() - at_);
+    const std::size_t most = longest_word_bytes(normal_text(at_, at_ + 1)) / 3;
+    const std::size_t room = std::min({kLongest, characters_.size() - at_, std::max<std::size_t>(most, 1)});
     const Word* found = nullptr;
     std::size_t length = 0;
     for (std::size_t n = room; n > 0 && !found; --n) {
@@ -349,7 +353,9 @@ class Scanner {
       if (i == gap_begin || i >= characters_.size() || !is_letter(characters_[i].code)) break;
       phrase += ' ';
     }
+    const std::size_t most = longest_word_bytes(phrases[0]);
     for (std::size_t n = count; n > 0; --n) {
+      if (phrases[n - 1].size() > most) continue;
       const Word* word = find_word(phrases[n - 1]);
       if (!word) continue;
       take(*word, ends[n - 1] - at_);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -166,6 +167,19 @@ struct Token {
   int whole() const { return static_cast<int>(std::clamp(value, -1e9, 1e9)); }
 };
 
+// A set of kinds, known when the program is built.
+class KindSet {
+ public:
+  constexpr KindSet(std::initializer_list<Kind> kinds) {
+    for (const Kind kind : kinds) bits_[static_cast<std::size_t>(kind) / 64] |= bit(kind);
+  }
+  constexpr bool has(Kind kind) const { return (bits_[static_cast<std::size_t>(kind) / 64] & bit(kind)) != 0; }
+
+ private:
+  static constexpr std::uint64_t bit(Kind kind) { return std::uint64_t{1} << (static_cast<std::size_t>(kind) % 64); }
+  std::uint64_t bits_[2] = {};
+};
+
 struct Tokens {
   std::string_view text;  // as it was given
   std::string normal;     // the words live here
@@ -193,5 +207,7 @@ std::string_view region_name(int value);
 
 // The word of the tables that is this text; nothing if there is none.
 const Word* find_word(std::string_view text);
+// No word that begins with this character is longer.
+std::size_t longest_word_bytes(std::string_view text);
 
 }  // namespace belfry::when

@@ -1,6 +1,6 @@
 // The words of both languages. Chinese in simplified characters, English in lower case without apostrophes.
 #include <algorithm>
-#include <array>
+#include <unordered_map>
 #include <vector>
 
 #include "belfry/when/holidays.h"
@@ -997,15 +997,32 @@ constexpr std::string_view kRegions[] = {
     "Asia/Shanghai",    "Australia/Sydney", "America/Sao_Paulo",
 };
 
-// Sorted once: by text, so that the longest word at a place is found by trying shorter and shorter pieces.
-const std::vector<Word>& table() {
-  static const std::vector<Word> sorted = [] {
-    std::vector<Word> words(std::begin(kWords), std::end(kWords));
-    for (const HolidayName& name : holiday_names()) words.push_back({name.text, holiday, name.holiday});
-    std::sort(words.begin(), words.end(), [](const Word& a, const Word& b) { return a.text < b.text; });
-    return words;
+struct Table {
+  std::unordered_map<std::string_view, const Word*> words;
+  std::unordered_map<std::string_view, std::size_t> longest;  // in bytes, by the first character
+  std::vector<Word> holidays;
+};
+
+std::string_view first_character(std::string_view text) {
+  return text.substr(0, static_cast<unsigned char>(text.front()) >= 0xE0 ? 3 : 1);
+}
+
+// Made once: by their text, and how long words get that begin with a character.
+const Table& table() {
+  static const Table made = [] {
+    Table all;
+    all.words.reserve(4'000);
+    for (const HolidayName& name : holiday_names()) all.holidays.push_back({name.text, holiday, name.holiday});
+    const auto add = [&](const Word& word) {
+      all.words.emplace(word.text, &word);
+      std::size_t& longest = all.longest[first_character(word.text)];
+      longest = std::max(longest, word.text.size());
+    };
+    for (const Word& word : kWords) add(word);
+    for (const Word& word : all.holidays) add(word);
+    return all;
   }();
-  return sorted;
+  return made;
 }
 
 }  // namespace
@@ -1016,10 +1033,15 @@ std::string_view region_name(int value) {
 }
 
 const Word* find_word(std::string_view text) {
-  const auto& words = table();
-  const auto at = std::lower_bound(words.begin(), words.end(), text,
-                                   [](const Word& word, std::string_view wanted) { return word.text < wanted; });
-  return at != words.end() && at->text == text ? &*at : nullptr;
+  const auto& words = table().words;
+  const auto found = words.find(text);
+  return found == words.end() ? nullptr : found->second;
+}
+
+std::size_t longest_word_bytes(std::string_view text) {
+  const auto& longest = table().longest;
+  const auto found = longest.find(first_character(text));
+  return found == longest.end() ? 0 : found->second;
 }
 
 }  // namespace belfry::when
