@@ -16,6 +16,7 @@ namespace {
 // Bodies of what is due soon: more would not fit into the cache. Read a few at a time, since sends wait for it.
 constexpr std::size_t kPrefetchMost = 120'000;
 constexpr std::size_t kPrefetchRows = 500;
+constexpr int kOverflowsAtOnce = 2;
 constexpr std::size_t kRefillBytes = 4u << 20;
 
 constexpr std::uint64_t kFirstSequenceMax = std::uint64_t{1} << 36;
@@ -295,18 +296,29 @@ void MessageBus::settle_in(Recipient& recipient, const Ready& ready) {
 }
 
 void MessageBus::overflow(Recipient& recipient, const Ready& ready) {
-  if (!overflow_) overflow_ = std::make_unique<OverflowWork>(*this);
-  overflow_->rows_.emplace_back(recipient.row.number, ready);
+  overflow_.emplace_back(recipient.row.number, ready);
   ++recipient.mailbox.writing;
   bodies_.drop(ready.order.sequence);
-  if (static_cast<int>(overflow_->rows_.size()) >= options_.chunk_rows / 2) flush_overflow();
 }
 
-void MessageBus::flush_overflow() {
-  if (overflow_) store_.submit(store::Lane::change, std::move(overflow_));
+// Overflow shares its way to the disk with acks. When much more comes due than the disk takes, it waits here: an ack that
+// had to wait for all of it would come after its lease has ended.
+void MessageBus::flush_overflow() { submit_overflow(kOverflowsAtOnce); }
+
+void MessageBus::submit_overflow(int at_once) {
+  const auto rows_max = static_cast<std::size_t>(options_.chunk_rows / 2);
+  while (!overflow_.empty() && overflows_writing_ < at_once) {
+    const auto end = overflow_.begin() + static_cast<std::ptrdiff_t>(std::min(rows_max, overflow_.size()));
+    auto work = std::make_unique<OverflowWork>(*this);
+    work->rows_.assign(overflow_.begin(), end);
+    overflow_.erase(overflow_.begin(), end);
+    ++overflows_writing_;
+    store_.submit(store::Lane::change, std::move(work));
+  }
 }
 
 void MessageBus::overflowed(OverflowWork& work, const Result<>& outcome) {
+  --overflows_writing_;
   for (const auto& [number, ready] : work.rows_) {
     Recipient& recipient = recipients_[number];
     Mailbox& mailbox = recipient.mailbox;
@@ -327,6 +339,7 @@ void MessageBus::overflowed(OverflowWork& work, const Result<>& outcome) {
     }
   }
   for (const auto& [number, ready] : work.rows_) refill(recipients_[number]);
+  flush_overflow();
 }
 
 // What a stop forced becomes visible in order of time: only as far as it has been swept up. What was due before the stop

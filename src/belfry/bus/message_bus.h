@@ -8,6 +8,7 @@
 // visible asserts it. Order for a recipient is (deliverAt, order of sending) among what is visible together.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "belfry/base/limits.h"
@@ -215,6 +217,7 @@ class MessageBus final : public DueSource {
   void overflow(Recipient& recipient, const Ready& ready);
   void overflowed(OverflowWork& work, const Result<>& outcome);
   void flush_overflow();
+  void submit_overflow(int at_once);
   std::size_t mailbox_room() const;
   void refill(Recipient& recipient);
   void refilled(Recipient& recipient, std::vector<BacklogRow> rows, bool more);
@@ -283,7 +286,8 @@ class MessageBus final : public DueSource {
     auto operator<=>(const Expiry&) const = default;
   };
   std::set<Expiry> expiries_;  // of messages in the mailboxes
-  std::unique_ptr<OverflowWork> overflow_;
+  std::deque<std::pair<RecipientNumber, Ready>> overflow_;  // what waits to be moved into a backlog
+  int overflows_writing_ = 0;                               // pieces of it on their way to the disk
   // What ends without anybody waiting for it: written together, soon, and again a second later if the disk refuses.
   std::vector<Death> deaths_;
   std::vector<EndedRow> ends_;

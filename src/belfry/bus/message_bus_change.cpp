@@ -1,5 +1,6 @@
 // Looking at messages and changing them: read, list, cancel, move, deliver now, retry, drop (D16).
 #include <algorithm>
+#include <climits>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -70,6 +71,7 @@ Task<Result<MessageBus::Changed>> MessageBus::change(MessageId id, bool also_pen
     changed.next = *next;
     return changed;
   };
+  submit_overflow(INT_MAX);  // it may be among them: then it is in its backlog when the job looks for it
   auto changed = co_await store_.write<Changed>(std::move(in_store));
 
   const auto hidden = hidden_.find(sequence);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "belfry/base/assert.h"
 #include "belfry/base/log.h"
 #include "tests/support/world.h"
 
@@ -687,6 +688,34 @@ TEST(MessageBus, AfterAStopADeepQueueComesInOrderAndWhole) {
     }
     EXPECT_EQ(came, sent) << (forced ? "forced" : "crash");
   }
+}
+
+// D18
+TEST(MessageBus, AnAckDoesNotWaitForAllThatOverflowsIntoAnothersBacklog) {
+  World::Options options;
+  options.bus.mailbox_max = 2;
+  World w(std::move(options));
+  w.add("quick");
+  const auto groups_until_acked = [](World& world) -> Task<std::int64_t> {
+    const auto got = co_await world.bus().receive({.recipient = "quick", .wait = 10s});
+    BELFRY_ASSERT(got && got->size() == 1);
+    const std::int64_t before = world.store().statistics().groups;
+    const auto acked = co_await world.bus().ack_leases("quick", {got->front().lease}, "test");
+    BELFRY_ASSERT(acked && acked->acked == 1);
+    co_return world.store().statistics().groups - before;
+  };
+  const auto groups = w.start_task(groups_until_acked(w));
+
+  // All at once, so that sends take most of each group and overflow piles up behind them.
+  constexpr int kMany = 8 * kGroupRowsMax;
+  std::vector<World::Pending<Result<Sent>>> sends;
+  for (int i = 0; i <= kMany; ++i)
+    sends.push_back(w.start_task(w.bus().send({.to = i < kMany ? kWorker : "quick", .payload = "{}"})));
+  w.clock().settle();
+  for (const auto& sent : sends) ASSERT_TRUE(sent.value().has_value());
+  ASSERT_TRUE(groups.done());
+  EXPECT_LE(groups.value(), 2);
+  EXPECT_EQ(w.counts().pending, kMany);
 }
 
 // D14

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cerrno>
+#include <fstream>
+#include <string>
 #include <system_error>
 
 namespace belfry::app::bench {
@@ -55,6 +57,14 @@ Samples probe_timer() {
   }
   close(fd);
   return samples;
+}
+
+double stolen_ms() {
+  std::ifstream stat("/proc/stat");
+  std::string name;
+  double user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
+  stat >> name >> user >> nice >> system >> idle >> iowait >> irq >> softirq >> steal;
+  return stat ? steal * 1e3 / static_cast<double>(sysconf(_SC_CLK_TCK)) : 0;
 }
 
 }  // namespace belfry::app::bench

@@ -13,4 +13,8 @@ double probe_fdatasync(const std::filesystem::path& folder);
 // How late a thread wakes that sleeps on a timerfd.
 Samples probe_timer();
 
+// Time in which this machine's processors had work and their host ran something else, since it was started, all
+// processors together. Zero where there is no host. A figure taken while much was stolen says little about Belfry.
+double stolen_ms();
+
 }  // namespace belfry::app::bench
