@@ -2,11 +2,14 @@
 
 namespace belfry {
 
-int utf8_sequence(std::string_view text) {
+int utf8_sequence(std::string_view text, char32_t* code_point) {
   if (text.empty()) return 0;
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
-  if (first < 0x80) return 1;
+  if (first < 0x80) {
+    if (code_point) *code_point = first;
+    return 1;
+  }
   int length = 0;
   unsigned point = 0;
   unsigned least = 0;
@@ -26,7 +29,9 @@ int utf8_sequence(std::string_view text) {
     point = (point << 6) | (next & 0x3F);
   }
   const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-  return point >= least && point <= 0x10FFFF && !surrogate ? length : 0;
+  if (point < least || point > 0x10FFFF || surrogate) return 0;
+  if (code_point) *code_point = point;
+  return length;
 }
 
 bool is_utf8(std::string_view text) {
@@ -38,8 +43,9 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-void append_utf8(std::string& out, unsigned code_point) {
-  const auto put = [&](unsigned byte) { out += static_cast<char>(byte); };
+std::size_t write_utf8(char* out, unsigned code_point) {
+  std::size_t size = 0;
+  const auto put = [&](unsigned byte) { out[size++] = static_cast<char>(byte); };
   if (code_point < 0x80) {
     put(code_point);
   } else if (code_point < 0x800) {
@@ -55,6 +61,12 @@ void append_utf8(std::string& out, unsigned code_point) {
     put(0x80 | ((code_point >> 6) & 0x3F));
     put(0x80 | (code_point & 0x3F));
   }
+  return size;
+}
+
+void append_utf8(std::string& out, unsigned code_point) {
+  char bytes[4];
+  out.append(bytes, write_utf8(bytes, code_point));
 }
 
 }  // namespace belfry

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "belfry/base/utf8.h"
 #include "belfry/when/token.h"
+#include "belfry/when/words.h"
 
 namespace belfry::when {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 // Traditional characters that stand in words about time, and their simplified forms, pair by pair.
 constexpr std::u32string_view kTraditional =
     U"個个後后週周點点時时鐘钟號号幾几兩两禮礼這这當当過过內内從从間间鬥斗節节聖圣國国慶庆誕诞兒儿婦妇勞劳動动聽听晝昼們们農农曆历陰阴陽阳臘腊"
-    U"歲岁軍军復复紀纪輪轮現现馬马請请謝谢約约邊边連连萬万貳二參三肆四陸六傾倾壹一伍五捌八玖九拾十佰百仟千〇零○零俩两倆两仨三叁三廿廿晚晚"
+    U"歲岁軍军復复紀纪輪轮現现馬马請请謝谢約约邊边連连萬万貳二參三肆四陸六傾倾壹一伍五捌八玖九拾十佰百仟千俩两倆两仨三叁三廿廿晚晚"
     U"夜夜點点鍾钟裡里裏里裹里於于為为還还給给與与長长員员親亲師师靈灵難难黃黄雙双來来處处種种蟄蛰穀谷滿满氣气華华東东錢钱會会務务際际權权益益"
     U"歸归獨独訂订準准將将應应該该開开關关門门顯显著着終终結结傑杰爾尔轉转經经設设餐餐餅饼齋斋獻献殿殿燭烛樹树植植猶犹太太歡欢誦诵夢梦島岛戰战"
     U"實实歷历齊齐權权難难"
@@ -24,69 +25,64 @@ constexpr std::u32string_view kTraditional =
     U"臨临體体費费闆板灑洒贖赎毀毁穌稣圖图龐庞蘭兰歐欧麗丽燈灯紅红"
     U"勝胜雞鸡義义衛卫產产傳传愛爱讀读書书醫医護护護护煙烟滅灭";
 
-struct Character {
-  char32_t code;
-  std::uint32_t begin;
-  std::uint32_t end;
-};
+constexpr char32_t kHanBegin = 0x4E00;
+constexpr char32_t kHanEnd = 0xA000;
 
-char32_t simplified(char32_t c) {
-  static const auto pairs = [] {
-    std::vector<std::pair<char32_t, char32_t>> all;
-    for (std::size_t i = 0; i + 1 < kTraditional.size(); i += 2) all.emplace_back(kTraditional[i], kTraditional[i + 1]);
-    std::sort(all.begin(), all.end());
-    return all;
-  }();
-  const auto at = std::lower_bound(pairs.begin(), pairs.end(), std::pair<char32_t, char32_t>{c, 0});
-  return at != pairs.end() && at->first == c ? at->second : c;
-}
+// By the character's distance from the first one.
+constexpr auto kSimplified = [] {
+  std::array<char16_t, kHanEnd - kHanBegin> table{};
+  for (char32_t c = kHanBegin; c < kHanEnd; ++c) table[c - kHanBegin] = static_cast<char16_t>(c);
+  for (std::size_t i = 0; i + 1 < kTraditional.size(); i += 2)
+    table[kTraditional[i] - kHanBegin] = static_cast<char16_t>(kTraditional[i + 1]);
+  return table;
+}();
+
+constexpr auto kAscii = [] {
+  std::array<char, 128> table{};
+  for (int c = 0; c < 128; ++c) table[static_cast<std::size_t>(c)] = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  for (const char space : {'\t', '\n', '\r'}) table[static_cast<std::size_t>(space)] = ' ';
+  table[';'] = ',';
+  table['`'] = '\'';
+  return table;
+}();
 
 char32_t normal(char32_t c) {
+  if (c >= kHanBegin && c < kHanEnd) return kSimplified[c - kHanBegin];
   if (c >= 0xFF01 && c <= 0xFF5E) c -= 0xFEE0;  // full width
-  if (c >= U'A' && c <= U'Z') return c + 32;
+  if (c < 0x80) return static_cast<unsigned char>(kAscii[c]);
   switch (c) {
     case 0x3000:
     case 0xA0:
     case 0x2009:
     case 0x202F:
     case 0x200B:
-    case 0xFEFF:
-    case U'\t':
-    case U'\n':
-    case U'\r': return U' ';
-    case U'：': return U':';
-    case U'，':
-    case U'、':
-    case U';':
-    case U'；': return U',';
+    case 0xFEFF: return U' ';
+    case U'、': return U',';
     case U'。': return U'.';
     case U'–':
     case U'—':
     case U'―':
-    case U'－':
     case U'ー':
     case U'−':
     case U'‐':
     case U'‑': return U'-';
-    case U'～':
     case U'〜': return U'~';
     case U'’':
     case U'‘':
-    case U'`':
-    case U'´': return U'\'';
+    case U'´':
+    case U'′': return U'\'';
     case U'“':
     case U'”':
     case U'″': return U'"';
-    case U'′': return U'\'';
-    case U'（':
     case U'【':
     case U'「':
     case U'《': return U'(';
-    case U'）':
     case U'】':
     case U'」':
     case U'》': return U')';
-    default: return simplified(c);
+    case U'〇':
+    case U'○': return U'零';
+    default: return c;
   }
 }
 
@@ -127,22 +123,14 @@ int fraction(char32_t c) { return c == U'½' ? 50 : c == U'¼' ? 25 : c == U'¾'
 
 class Scanner {
  public:
-  explicit Scanner(std::string_view text) : text_(text) {}
+  Scanner(std::string_view text, Tokens& out) : text_(text), out_(out) {}
 
-  Result<Tokens> run() {
-    out_.text = text_;
-    out_.normal.reserve(2 * text_.size() + 64);  // never moved again: the words point into it
-    characters_.reserve(text_.size());
-    offsets_.reserve(text_.size() + 1);
-    out_.list.reserve(text_.size() / 2 + 4);
+  Result<> run() {
     BELFRY_CHECK(decode());
-    for (const Character& c : characters_) {
-      offsets_.push_back(static_cast<std::uint32_t>(out_.normal.size()));
-      append_utf8(out_.normal, static_cast<unsigned>(c.code));
-    }
-    offsets_.push_back(static_cast<std::uint32_t>(out_.normal.size()));
-    while (at_ < characters_.size()) step();
-    return std::move(out_);
+    out_.text = text_;
+    out_.list.reserve(count_ / 2 + 4);
+    while (at_ < count_) step();
+    return {};
   }
 
  private:
@@ -150,40 +138,40 @@ class Scanner {
     if (text_.size() > kTextBytesMax)
       return fail(Errc::too_large,
                   fmt::format("the expression has {} bytes; at most {} are read", text_.size(), kTextBytesMax));
+    std::size_t written = 0;
     for (std::size_t i = 0; i < text_.size();) {
-      const int length = utf8_sequence(text_.substr(i));
+      char32_t code = 0;
+      const int length = utf8_sequence(text_.substr(i), &code);
       if (length == 0) return fail(Errc::invalid_argument, fmt::format("byte {} of the expression is not UTF-8", i));
-      const auto byte = [&](int k) { return static_cast<unsigned char>(text_[i + static_cast<std::size_t>(k)]); };
-      char32_t code = byte(0);
-      if (length == 2) code = (code & 31) << 6 | (byte(1) & 63);
-      if (length == 3) code = (code & 15) << 12 | (byte(1) & 63u) << 6 | (byte(2) & 63);
-      if (length == 4) code = (code & 7) << 18 | (byte(1) & 63u) << 12 | (byte(2) & 63u) << 6 | (byte(3) & 63);
       if ((code < 0x20 && code != '\t' && code != '\n' && code != '\r') || code == 0x7F)
         return fail(Errc::invalid_argument, fmt::format("byte {} of the expression is a control character", i));
-      const auto begin = static_cast<std::uint32_t>(i);
+      codes_[count_] = normal(code);
+      places_[count_] = {static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(written)};
+      // No normal form has more bytes than the character itself.
+      written += write_utf8(&out_.normal[written], static_cast<unsigned>(codes_[count_]));
+      ++count_;
       i += static_cast<std::size_t>(length);
-      characters_.push_back({normal(code), begin, static_cast<std::uint32_t>(i)});
     }
+    codes_[count_] = codes_[count_ + 1] = codes_[count_ + 2] = 0;  // no rule goes on from here
+    places_[count_] = {static_cast<std::uint16_t>(text_.size()), static_cast<std::uint16_t>(written)};
     return {};
   }
 
-  char32_t peek(std::size_t ahead = 0) const {
-    return at_ + ahead < characters_.size() ? characters_[at_ + ahead].code : 0;
-  }
+  char32_t peek(std::size_t ahead = 0) const { return codes_[at_ + ahead]; }
 
   std::string_view normal_text(std::size_t from, std::size_t to) const {
-    return std::string_view(out_.normal).substr(offsets_[from], offsets_[to] - offsets_[from]);
+    return {&out_.normal[places_[from].normal], static_cast<std::size_t>(places_[to].normal - places_[from].normal)};
   }
 
   Token make(std::size_t from, std::size_t to, Kind kind, double value) const {
     Token token;
     token.kind = kind;
     token.value = value;
-    token.begin = characters_[from].begin;
-    token.end = characters_[to - 1].end;
-    token.space_before = from == 0 || characters_[from - 1].code == U' ';
+    token.begin = places_[from].text;
+    token.end = places_[to].text;
+    token.space_before = from == 0 || codes_[from - 1] == U' ';
     token.word = normal_text(from, to);
-    token.han = is_han(characters_[from].code);
+    token.han = is_han(codes_[from]);
     return token;
   }
 
@@ -213,15 +201,15 @@ class Scanner {
   void digits() {
     std::size_t to = at_;
     double value = 0;
-    while (to < characters_.size() && is_digit(characters_[to].code)) {
-      value = value * 10 + static_cast<double>(characters_[to].code - U'0');
+    while (to < count_ && is_digit(codes_[to])) {
+      value = value * 10 + static_cast<double>(codes_[to] - U'0');
       ++to;
     }
     const std::size_t count = to - at_;
     // 1st, 2nd, 3rd, 4th
     const auto suffix = [&](char32_t a, char32_t b) {
-      return to + 2 <= characters_.size() && characters_[to].code == a && characters_[to + 1].code == b &&
-             (to + 2 == characters_.size() || !is_letter(characters_[to + 2].code));
+      return to + 2 <= count_ && codes_[to] == a && codes_[to + 1] == b &&
+             (to + 2 == count_ || !is_letter(codes_[to + 2]));
     };
     const bool ordinal =
         count <= 3 && (suffix(U's', U't') || suffix(U'n', U'd') || suffix(U'r', U'd') || suffix(U't', U'h'));
@@ -238,8 +226,8 @@ class Scanner {
     double plain = 0;
     std::size_t plain_digits = 0;
     bool scaled = false;
-    while (to < characters_.size()) {
-      const char32_t c = characters_[to].code;
+    while (to < count_) {
+      const char32_t c = codes_[to];
       if (const int d = han_digit(c); d >= 0) {
         // 三十三点 is 33; but after 十 only one digit belongs to the number. 十五六 is about fifteen.
         if (scaled && digit > 0) {
@@ -270,7 +258,7 @@ class Scanner {
     }
     if (to == at_) return false;
     // 两三天, 七八点: about as many as the first says; 七八年 is a year.
-    const char32_t behind = to < characters_.size() ? characters_[to].code : 0;
+    const char32_t behind = to < count_ ? codes_[to] : 0;
     const int first_digit = static_cast<int>(plain) / 10;
     const int last_digit = static_cast<int>(plain) % 10;
     const bool listed = !out_.list.empty() && out_.list.back().kind == Kind::weekday;  // 周一三五
@@ -285,23 +273,39 @@ class Scanner {
     return true;
   }
 
-  void han() {
+  // The longest word of the tables that begins here; how many characters it has.
+  std::pair<const Word*, std::size_t> longest_han_word() const {
     static constexpr std::size_t kLongest = 10;
-    const std::size_t most = longest_word_bytes(normal_text(at_, at_ + 1)) / 3;
-    const std::size_t room = std::min({kLongest, characters_.size() - at_, std::max<std::size_t>(most, 1)});
+    std::uint32_t lengths = lengths_of_words(peek());
+    std::array<WordHash, kLongest + 1> hashes;
+    std::size_t known = 0;  // how many of them are there
     const Word* found = nullptr;
     std::size_t length = 0;
-    for (std::size_t n = room; n > 0 && !found; --n) {
-      found = find_word(normal_text(at_, at_ + n));
-      length = n;
+    for (std::size_t n = 1; n <= kLongest && at_ + n <= count_ && (lengths >> n) != 0; ++n) {
+      hashes[n] = hashes[n - 1];
+      hashes[n].add(codes_[at_ + n - 1]);
+      known = n;
     }
+    for (std::size_t n = known; n > 0 && !found; --n) {
+      if ((lengths >> n & 1) == 0) continue;
+      const WordEntry* entry = find_entry(hashes[n], normal_text(at_, at_ + n));
+      if (entry && entry->word) found = entry->word, length = n;
+    }
+    return {found, length};
+  }
+
+  void han() {
+    auto [found, length] = longest_han_word();
     // 九月初九, 10月底, 19年底: behind a number 月 and 年 are marks, and the rest stands by itself.
     const bool edge =
         found && (found->second == Kind::end || found->second == Kind::begin || found->second == Kind::middle);
     if (edge && !out_.list.empty() && out_.list.back().kind == Kind::number &&
-        out_.list.back().end == characters_[at_].begin) {
+        out_.list.back().end == places_[at_].text) {
       length = 1;
-      found = find_word(normal_text(at_, at_ + 1));
+      WordHash hash;
+      hash.add(peek());
+      const WordEntry* alone = find_entry(hash, normal_text(at_, at_ + 1));
+      found = alone ? alone->word : nullptr;
     }
     const char32_t c = peek();
     const bool numeral = han_digit(c) >= 0 || han_scale(c) != 0 || c == U'廿' || c == U'卅';
@@ -321,54 +325,69 @@ class Scanner {
     out_.list.push_back(second);
   }
 
-  // Words with spaces in them ("day after tomorrow") are tried first, the longest first. Apostrophes do not count.
+  // The text of a word or a phrase as the tables have it, and where its words end. Apostrophes do not count.
+  class Phrase {
+   public:
+    explicit Phrase(std::size_t begin) : at(begin) {}
+    void add(char32_t c) {
+      if (size_ + 4 > text_.size()) return;  // no word of the tables gets here
+      hash_.add(c);
+      size_ += write_utf8(&text_[size_], static_cast<unsigned>(c));
+    }
+    char last() const { return size_ > 0 ? text_[size_ - 1] : '\0'; }
+    const WordEntry* find() const { return find_entry(hash_, std::string_view(text_.data(), size_)); }
+
+    std::size_t at;  // the character behind it
+
+   private:
+    WordHash hash_;
+    std::size_t size_ = 0;
+    std::array<char, 64> text_;  // longer than every phrase of the tables
+  };
+
+  bool letter_at(std::size_t i) const { return is_letter(codes_[i]); }
+
+  void read_word(Phrase& phrase) const {
+    std::size_t& i = phrase.at;
+    const std::size_t begin = i;
+    while (letter_at(i) || (codes_[i] == U'\'' && i > begin && letter_at(i + 1))) {
+      if (codes_[i] != U'\'') phrase.add(codes_[i]);
+      ++i;
+    }
+    if (codes_[i] == U'\'' && phrase.last() == 's' && (i + 1 == count_ || codes_[i + 1] == U' ')) ++i;  // workers'
+  }
+
+  // Over what may stand between the words of a phrase; false if no word follows.
+  bool skip_gap(Phrase& phrase) const {
+    std::size_t& i = phrase.at;
+    const std::size_t begin = i;
+    while ((codes_[i] == U' ' || codes_[i] == U'-' || codes_[i] == U'.') && i - begin < 3) ++i;
+    return i > begin && letter_at(i);
+  }
+
+  // Words with spaces in them ("day after tomorrow") go before shorter ones.
   void latin() {
-    static constexpr std::size_t kWordsMost = 6;
-    std::array<std::size_t, kWordsMost> ends{};
-    std::array<std::string, kWordsMost> phrases;
-    std::size_t count = 0;
-    std::string phrase;
-    std::size_t i = at_;
-    while (i < characters_.size() && count < kWordsMost) {
-      std::size_t letters = 0;
-      while (i < characters_.size() &&
-             (is_letter(characters_[i].code) || (characters_[i].code == U'\'' && letters > 0 &&
-                                                 i + 1 < characters_.size() && is_letter(characters_[i + 1].code)))) {
-        if (characters_[i].code != U'\'') append_utf8(phrase, static_cast<unsigned>(characters_[i].code));
-        ++i;
-        ++letters;
-      }
-      if (letters == 0) break;
-      if (i < characters_.size() && characters_[i].code == U'\'' && phrase.ends_with('s') &&
-          (i + 1 == characters_.size() || characters_[i + 1].code == U' '))
-        ++i;  // workers'
-      ends[count] = i;
-      phrases[count++] = phrase;
-      // What may stand between the words of a phrase.
-      const std::size_t gap_begin = i;
-      while (i < characters_.size() &&
-             (characters_[i].code == U' ' || characters_[i].code == U'-' || characters_[i].code == U'.') &&
-             i - gap_begin < 3)
-        ++i;
-      if (i == gap_begin || i >= characters_.size() || !is_letter(characters_[i].code)) break;
-      phrase += ' ';
+    Phrase phrase(at_);
+    read_word(phrase);
+    const std::size_t first_end = phrase.at;
+    const WordEntry* first = phrase.find();
+    const Word* found = first ? first->word : nullptr;
+    std::size_t end = first_end;
+    for (int words = 1; first && words < first->words_most && skip_gap(phrase); ++words) {
+      phrase.add(U' ');
+      read_word(phrase);
+      const WordEntry* longer = phrase.find();
+      if (longer && longer->word) found = longer->word, end = phrase.at;
     }
-    const std::size_t most = longest_word_bytes(phrases[0]);
-    for (std::size_t n = count; n > 0; --n) {
-      if (phrases[n - 1].size() > most) continue;
-      const Word* word = find_word(phrases[n - 1]);
-      if (!word) continue;
-      take(*word, ends[n - 1] - at_);
-      // "a.m." and "p.m.": the last dot belongs to it; "Aug." too.
-      if (peek() == U'.' &&
-          (word->kind == Kind::meridiem || word->kind == Kind::month || word->kind == Kind::weekday) &&
-          !is_digit(peek(1))) {
-        out_.list.back().end = characters_[at_].end;
-        ++at_;
-      }
-      return;
+    if (!found) return push(first_end, Kind::other, 0);
+    take(*found, end - at_);
+    // "a.m." and "p.m.": the last dot belongs to it; "Aug." too.
+    if (peek() == U'.' &&
+        (found->kind == Kind::meridiem || found->kind == Kind::month || found->kind == Kind::weekday) &&
+        !is_digit(peek(1))) {
+      ++at_;
+      out_.list.back().end = places_[at_].text;
     }
-    push(ends[0], Kind::other, 0);
   }
 
   void punctuation(char32_t c) {
@@ -401,15 +420,20 @@ class Scanner {
     push(at_ + 1, kind, 0);
   }
 
+  struct Place {
+    std::uint16_t text;    // where the character begins in the given text,
+    std::uint16_t normal;  // and in the normal one
+  };
   std::string_view text_;
-  std::vector<Character> characters_;
-  std::vector<std::uint32_t> offsets_;  // of each character in the normalised text
+  Tokens& out_;
+  std::size_t count_ = 0;  // of characters
   std::size_t at_ = 0;
-  Tokens out_;
+  std::array<char32_t, kTextBytesMax + 3> codes_;  // normal forms; filled up to `count_`, and zeros behind
+  std::array<Place, kTextBytesMax + 1> places_;
 };
 
 }  // namespace
 
-Result<Tokens> scan(std::string_view text) { return Scanner(text).run(); }
+Result<> scan(std::string_view text, Tokens& out) { return Scanner(text, out).run(); }
 
 }  // namespace belfry::when

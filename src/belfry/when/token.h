@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -180,17 +180,21 @@ class KindSet {
   std::uint64_t bits_[2] = {};
 };
 
+inline constexpr std::size_t kTextBytesMax = 1'024;
+
 struct Tokens {
+  Tokens() = default;
+  Tokens(const Tokens&) = delete;  // the words of the list lie in `normal`
+  Tokens& operator=(const Tokens&) = delete;
+
   std::string_view text;  // as it was given
-  std::string normal;     // the words live here
+  std::array<char, kTextBytesMax> normal;
   std::vector<Token> list;
   bool has_han = false;
 };
 
-// Refuses what is not UTF-8, has control characters or is longer than kTextBytesMax.
-Result<Tokens> scan(std::string_view text);
-
-inline constexpr std::size_t kTextBytesMax = 1'024;
+// Fills `out`, which must be empty. Refuses what is not UTF-8, has control characters or is longer than kTextBytesMax.
+Result<> scan(std::string_view text, Tokens& out);
 
 // A word of the tables; `second` stands if a word says two things (明早: tomorrow, morning).
 struct Word {
@@ -204,10 +208,5 @@ struct Word {
 inline constexpr int kRegion = 100'000;
 // The IANA name behind such a value; empty for minutes.
 std::string_view region_name(int value);
-
-// The word of the tables that is this text; nothing if there is none.
-const Word* find_word(std::string_view text);
-// No word that begins with this character is longer.
-std::size_t longest_word_bytes(std::string_view text);
 
 }  // namespace belfry::when

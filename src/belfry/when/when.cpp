@@ -80,7 +80,8 @@ std::string_view word(ReadingKind kind) {
 Result<Reading> read_counting(std::string_view text, const Reference& reference, long& steps) {
   if (reference.now < kEarliestNow || reference.now >= kLatestNow)
     return fail(Errc::invalid_time, "the reference is not in the years 1900 to 2199");
-  BELFRY_TRY(const Tokens tokens, scan(text));
+  Tokens tokens;
+  BELFRY_CHECK(scan(text, tokens));
   const bool chinese =
       reference.language == Language::chinese || (reference.language == Language::automatic && tokens.has_han);
   const auto expression = find_expression(tokens, chinese, steps);
