@@ -1,9 +1,12 @@
 // What a text says about time, before anybody knows what time it is.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <forward_list>
 #include <optional>
-#include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "belfry/when/token.h"
@@ -14,7 +17,28 @@ struct Amount {
   double count = 0;
   Unit unit = Unit::second;
 };
-using Span = std::vector<Amount>;
+
+// Few amounts: of each size at most one in words, some more as ISO 8601 writes them.
+class Span {
+ public:
+  Span() = default;
+  explicit Span(Amount only) { push_back(only); }
+  bool push_back(Amount amount) {
+    if (size_ == amounts_.size()) return false;
+    amounts_[size_++] = amount;
+    return true;
+  }
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  const Amount* begin() const { return amounts_.data(); }
+  const Amount* end() const { return amounts_.data() + size_; }
+  const Amount& front() const { return amounts_[0]; }
+  const Amount& back() const { return amounts_[size_ - 1]; }
+
+ private:
+  std::array<Amount, 10> amounts_;
+  std::size_t size_ = 0;
+};
 
 struct Clock {
   int hour = 0;
@@ -33,12 +57,12 @@ struct Nth {
   Unit unit = Unit::day;
 };
 
+// Copied on every trial of a rule, so it owns nothing: spans and anchors lie in the `Kept` of the text.
 struct Moment {
   // --- the day ---
   std::optional<int> year;
   std::optional<int> month;
   std::optional<int> day;
-  bool two_digit_year = false;
   bool day_first_possible = false;  // 3/4: which is the month?
   bool lunar = false;
   std::optional<int> day_offset;  // today 0
@@ -77,23 +101,20 @@ struct Moment {
 
   // --- relative ---
   bool now = false;
-  std::optional<Span> offset;
+  const Span* offset = nullptr;
   int direction = 1;
-  bool calendar_offset = false;  // from the day rather than from this second: "two days from today"
-  std::vector<Moment> anchor;    // "three days after X": X; at most one
+  const Moment* anchor = nullptr;  // "three days after X": X
 
   // --- a range that is said in one piece: from 2 to 4pm, July 13-15, for 3 hours ---
   std::optional<Clock> until_clock;
   std::optional<int> until_day;
   std::optional<int> until_month;
   std::optional<int> until_year;
-  std::optional<Span> length;
-  std::optional<Span> reach;    // the next three days; with `direction`
+  const Span* length = nullptr;
+  const Span* reach = nullptr;  // the next three days; with `direction`
   std::optional<Unit> rest_of;  // the rest of the week
 
   // --- how ---
-  bool within = false;
-  bool open_end = false;          // "after 4pm", "before noon"
   bool day_behind_clock = false;  // "11:00 on Thursday": at the end of a range the day is for both ends
   bool explicit_past = false;
   bool after = false;  // "after 2026": what comes when the period is over
@@ -105,6 +126,14 @@ struct Moment {
   bool has_time() const { return clock || part || same_time; }
   bool is_range() const { return until_clock || until_day || until_month || until_year || length || reach || rest_of; }
   bool empty() const { return !has_day() && !has_time() && !offset && !now && !reach; }
+};
+
+static_assert(std::is_trivially_copyable_v<Moment>);
+
+// What moments point to.
+struct Kept {
+  std::forward_list<Span> spans;
+  std::forward_list<Moment> moments;
 };
 
 enum class Shape { moment, range, duration, recurrence };
@@ -140,7 +169,8 @@ struct Expression {
 // How many looks at a token a text may take, whatever it says.
 inline constexpr long kStepsPerByteMax = 2'000;
 
-// The expression in a text: the whole of it, or the best part of a sentence; nothing if there is none.
-std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, long& steps);
+// The expression in a text: the whole of it, or the best part of a sentence; nothing if there is none. It is good for as
+// long as `kept` is.
+std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, Kept& kept, long& steps);
 
 }  // namespace belfry::when

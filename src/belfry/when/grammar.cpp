@@ -1,6 +1,7 @@
 // Moments, which are made of days and times of day, and whole expressions, which are made of moments.
 #include "belfry/when/grammar.h"
 
+#include <bit>
 #include <cmath>
 
 namespace belfry::when {
@@ -13,14 +14,12 @@ bool Grammar::offset_phrase(Moment& m) {
   const Back back(*this);
   bool lead = false;
   bool for_word = false;
-  bool inside = false;
   if (is(pass)) {
     ++at_;
     lead = true;
     accept(about);
   } else if (is(within)) {
     if (peek().value < 0) return back();
-    inside = true;
     lead = true;
     ++at_;
     while (accept(of)) {
@@ -77,7 +76,7 @@ bool Grammar::offset_phrase(Moment& m) {
   accept(time_word);                          // in three weeks time
   if (is(about) && peek().value == 1) ++at_;  // 左右
   if (signed_form) {
-    m.offset = amounts;
+    m.offset = keep(amounts);
     m.direction = sign;
     if (is(later)) ++at_;
     if (sign < 0) m.explicit_past = true;
@@ -86,21 +85,20 @@ bool Grammar::offset_phrase(Moment& m) {
   }
   if (is(of) && is(within, 1)) ++at_;
   if (accept(within)) {
-    m.offset = amounts;
-    m.within = true;
+    m.offset = keep(amounts);
     sure(kStrong);
     return true;
   }
   if (is(later)) {
     if (peek().value == 1 && amounts.size() != 1) return back();
     ++at_;
-    m.offset = amounts;
+    m.offset = keep(amounts);
     sure(kStrong);
     return true;
   }
   if (is(Kind::ago)) {
     ++at_;
-    m.offset = amounts;
+    m.offset = keep(amounts);
     m.direction = -1;
     m.explicit_past = true;
     sure(kStrong);
@@ -114,16 +112,15 @@ bool Grammar::offset_phrase(Moment& m) {
       const int direction = is(Kind::before) ? -1 : 1;
       ++at_;
       if (accept(Kind::now)) {
-        m.offset = amounts;
+        m.offset = keep(amounts);
         sure(kStrong);
         return true;
       }
       Moment anchor;
       if (moment(anchor) && !anchor.empty()) {
-        m.offset = amounts;
+        m.offset = keep(amounts);
         m.direction = direction;
-        m.anchor = {anchor};
-        m.calendar_offset = true;
+        m.anchor = keep(anchor);
         sure(kStrong);
         return true;
       }
@@ -131,11 +128,11 @@ bool Grammar::offset_phrase(Moment& m) {
     anchor_back();
   }
   // a week tomorrow, two weeks on Friday
-  const bool weeks = amounts.size() == 1 && (amounts[0].unit == Unit::week || amounts[0].unit == Unit::fortnight);
-  if (!lead && weeks && is(Kind::on) && is(Kind::weekday, 1) && amounts[0].count == std::floor(amounts[0].count) &&
-      amounts[0].count < 100) {
+  const bool weeks = amounts.size() == 1 && (amounts.front().unit == Unit::week || amounts.front().unit == Unit::fortnight);
+  if (!lead && weeks && is(Kind::on) && is(Kind::weekday, 1) && amounts.front().count == std::floor(amounts.front().count) &&
+      amounts.front().count < 100) {
     m.weekday = peek(1).whole();
-    m.weekday_shift = static_cast<int>(amounts[0].count) * (amounts[0].unit == Unit::fortnight ? 2 : 1);
+    m.weekday_shift = static_cast<int>(amounts.front().count) * (amounts.front().unit == Unit::fortnight ? 2 : 1);
     at_ += 2;
     sure(kStrong);
     return true;
@@ -144,14 +141,13 @@ bool Grammar::offset_phrase(Moment& m) {
     Moment anchor;
     anchor.day_offset = peek().whole();
     ++at_;
-    m.offset = amounts;
-    m.anchor = {anchor};
+    m.offset = keep(amounts);
+    m.anchor = keep(anchor);
     sure(kStrong);
     return true;
   }
   if (lead) {
-    m.offset = amounts;
-    m.within = inside;
+    m.offset = keep(amounts);
     sure(kStrong);
     return true;
   }
@@ -170,7 +166,7 @@ bool Grammar::now_phrase(Moment& m) {
     ++at_;
     Span amounts;
     if (span(amounts)) {
-      m.offset = amounts;
+      m.offset = keep(amounts);
       m.direction = sign;
       sure(kStrong);
     } else {
@@ -204,6 +200,137 @@ bool Grammar::same_time_phrase(Moment& m) {
   return back();
 }
 
+constexpr KindSet kRangeWords{Kind::to, Kind::until, Kind::tilde, Kind::dash, Kind::between};
+
+constexpr Grammar::Rule Grammar::kRules[] = {
+    {&Grammar::iso_week_date, {Kind::number}, {Kind::unit, Kind::other}},
+    {&Grammar::reach_phrase,
+     {Kind::in, Kind::on, Kind::the, Kind::next, Kind::past, Kind::within, Kind::ago},
+     {Kind::counts_time}},
+    {&Grammar::rest_phrase, {Kind::the, Kind::rest}, {Kind::rest}},
+    {&Grammar::offset_phrase,
+     {Kind::pass, Kind::within, Kind::in, Kind::after, Kind::for_, Kind::about, Kind::exactly, Kind::tilde, Kind::plus,
+      Kind::dash, Kind::number, Kind::an, Kind::the, Kind::half, Kind::quarter, Kind::couple},
+     {Kind::counts_time}},
+    {&Grammar::length_phrase,
+     {Kind::for_, Kind::number, Kind::an, Kind::the, Kind::half, Kind::quarter, Kind::couple},
+     {Kind::counts_time}},
+    {&Grammar::now_phrase, {Kind::now}, {}},
+    {&Grammar::same_time_phrase,
+     {Kind::at, Kind::the, Kind::same, Kind::next, Kind::now},
+     {Kind::same, Kind::time_word, Kind::now}},
+    {&Grammar::nth_of_month,
+     {Kind::the, Kind::next, Kind::ordinal, Kind::number, Kind::unit},
+     {Kind::weekday, Kind::unit}},
+    {&Grammar::this_period, {Kind::the, Kind::other}, {Kind::unit}},
+    {&Grammar::unit_beside, {Kind::the, Kind::an, Kind::unit, Kind::weekend}, {Kind::after, Kind::before}},
+    {&Grammar::weekday_phrase,
+     {Kind::the, Kind::open, Kind::past, Kind::next, Kind::following, Kind::week_mark, Kind::weekday},
+     {Kind::weekday, Kind::week_mark, Kind::unit, Kind::weekend}},
+    {&Grammar::day_range,
+     {Kind::from, Kind::between, Kind::the, Kind::ordinal, Kind::number, Kind::unit, Kind::to, Kind::until, Kind::tilde,
+      Kind::dash},
+     kRangeWords},
+    {&Grammar::clock_range,
+     {Kind::in, Kind::between, Kind::from, Kind::at, Kind::about, Kind::number, Kind::part, Kind::next_to},
+     kRangeWords},
+    {&Grammar::quarter_of_year,
+     {Kind::number, Kind::other, Kind::the, Kind::ordinal, Kind::unit, Kind::next, Kind::past, Kind::di},
+     {Kind::has_quarter}},
+    {&Grammar::relative_day, {Kind::the, Kind::day, Kind::next, Kind::following}, {}},
+    {&Grammar::holiday_phrase, {Kind::the, Kind::term, Kind::holiday}, {Kind::term, Kind::holiday}},
+    {&Grammar::numbered_week, {Kind::the, Kind::unit, Kind::di}, {Kind::unit, Kind::week_mark}},
+    {&Grammar::century,
+     {Kind::the, Kind::within, Kind::number, Kind::next, Kind::ordinal, Kind::unit},
+     {Kind::has_century}},
+    {&Grammar::year_range, {Kind::between, Kind::from, Kind::in, Kind::number}, kRangeWords},
+    {&Grammar::numeric_date, {Kind::next, Kind::number}, {}},
+    {&Grammar::named_month,
+     {Kind::number, Kind::the, Kind::ordinal, Kind::unit, Kind::next, Kind::month},
+     {Kind::month}},
+    {&Grammar::chinese_date,
+     {Kind::lunar, Kind::era, Kind::number, Kind::lunar_month, Kind::lunar_day},
+     {Kind::lunar, Kind::era, Kind::year_mark, Kind::month_mark, Kind::day_mark, Kind::lunar_month, Kind::lunar_day,
+      Kind::month}},
+    {&Grammar::chinese_nth, {Kind::of, Kind::other, Kind::di}, {Kind::di, Kind::other}},
+    {&Grammar::period,
+     {Kind::the, Kind::end, Kind::begin, Kind::middle, Kind::late, Kind::early, Kind::later, Kind::next,
+      Kind::following, Kind::past, Kind::same, Kind::weekend},
+     {}},
+    {&Grammar::edge_behind, {Kind::of, Kind::ten_days, Kind::end, Kind::begin, Kind::middle, Kind::next}, {}},
+    {&Grammar::weekday_and_day, {Kind::number}, {Kind::weekday}},
+    {&Grammar::year_at_the_end, {Kind::number}, {}},
+    {&Grammar::time_of_day,
+     {Kind::number, Kind::an, Kind::half, Kind::quarter, Kind::next_to, Kind::shichen, Kind::other},
+     {}},
+    {&Grammar::part_of_day, {Kind::the, Kind::early, Kind::late, Kind::later, Kind::meridiem, Kind::part}, {}},
+    {&Grammar::day_of_month, {Kind::the, Kind::ordinal, Kind::number, Kind::unit}, {}},
+    {&Grammar::zone_of_text, {Kind::open, Kind::zone, Kind::plus, Kind::dash, Kind::other}, {}},
+    {&Grammar::season_phrase, {Kind::season, Kind::half_month, Kind::half_year}, {}},
+    {&Grammar::year_only, {Kind::the, Kind::unit, Kind::number}, {}},
+};
+
+constexpr std::array<std::uint64_t, kKinds> Grammar::kRulesByStart = [] {
+  static_assert(std::size(kRules) == kRuleCount);
+  std::array<std::uint64_t, kKinds> table{};
+  for (std::size_t kind = 0; kind < kKinds; ++kind)
+    for (std::size_t rule = 0; rule < kRuleCount; ++rule)
+      if (kRules[rule].starts.has(static_cast<Kind>(kind))) table[kind] |= std::uint64_t{1} << rule;
+  return table;
+}();
+
+Grammar::Grammar(const Tokens& tokens, bool chinese, Kept& kept, long& steps)
+    : text_(tokens.text),
+      tokens_(tokens.list),
+      chinese_(chinese),
+      kept_(kept),
+      steps_(steps),
+      steps_most_(steps + kStepsPerByteMax * static_cast<long>(tokens.text.size()) / 2) {
+  look_at_the_whole();
+}
+
+// Most texts lack what most rules are about.
+void Grammar::look_at_the_whole() {
+  for (const Token& t : tokens_) {
+    present_.add(t.kind);
+    switch (t.kind) {
+      case Kind::unit:
+        present_.add(counts_time);
+        if (t.unit() == Unit::decade || t.unit() == Unit::century || t.word == "s") present_.add(has_century);
+        if (t.unit() == Unit::quarter || t.word == "h") present_.add(has_quarter);
+        if (t.word == "weekdays" || t.word == "workdays") present_.add(recurs);
+        break;
+      case Kind::part:
+        if (t.word == "nights" || t.word == "晚") present_.add(counts_time);
+        break;
+      case Kind::weekday:
+        if (t.word == "mon") present_.add(counts_time);
+        if (t.word.ends_with('s')) present_.add(recurs);
+        break;
+      case weekend:
+        present_.add(counts_time);
+        if (t.word.ends_with('s')) present_.add(recurs);
+        break;
+      case quarter: present_.add(has_quarter); break;
+      case Kind::other:
+        if (t.word == "q" || t.word == "qtr" || t.word == "h") present_.add(has_quarter);
+        if (t.word == "s") present_.add(has_century);
+        break;
+      case pass:
+        if (t.value == 1) present_.add(recurs);  // 隔周
+        break;
+      default: break;
+    }
+  }
+  if (present_.has_any({minute_mark, day_mark, week_mark, year_mark, month_mark, ke, quarter, apostrophe, quote}))
+    present_.add(counts_time);
+  if (present_.has(Kind::weekday) && present_.has_any({later, Kind::ago, from}))
+    present_.add(counts_time);  // three Fridays from now
+  if (present_.has_any({every, often, once})) present_.add(recurs);
+  for (std::size_t i = 0; i < kRuleCount; ++i)
+    if (kRules[i].needs.empty() || present_.has_any(kRules[i].needs)) rules_ |= std::uint64_t{1} << i;
+}
+
 // One slot of a moment more.
 bool Grammar::slot(Moment& m) {
   if (m.empty() && at_ < tokens_.size() && tokens_[at_].word.starts_with('p')) {
@@ -213,64 +340,12 @@ bool Grammar::slot(Moment& m) {
     back();
     if (iso) return false;  // a span by itself
   }
-  // Each rule with the tokens that it can begin with: most need not be tried.
-  struct Rule {
-    bool (Grammar::*read)(Moment&);
-    KindSet starts;
-  };
-  static constexpr Rule kRules[] = {
-      {&Grammar::iso_week_date, {Kind::number}},
-      {&Grammar::reach_phrase, {Kind::in, Kind::on, Kind::the, Kind::next, Kind::past, Kind::within, Kind::ago}},
-      {&Grammar::rest_phrase, {Kind::the, Kind::rest}},
-      {&Grammar::offset_phrase,
-       {Kind::pass, Kind::within, Kind::in, Kind::after, Kind::for_, Kind::about, Kind::exactly, Kind::tilde,
-        Kind::plus, Kind::dash, Kind::number, Kind::an, Kind::the, Kind::half, Kind::quarter, Kind::couple}},
-      {&Grammar::length_phrase,
-       {Kind::for_, Kind::number, Kind::an, Kind::the, Kind::half, Kind::quarter, Kind::couple}},
-      {&Grammar::now_phrase, {Kind::now}},
-      {&Grammar::same_time_phrase, {Kind::at, Kind::the, Kind::same, Kind::next, Kind::now}},
-      {&Grammar::nth_of_month, {Kind::the, Kind::next, Kind::ordinal, Kind::number, Kind::unit}},
-      {&Grammar::this_period, {Kind::the, Kind::other}},
-      {&Grammar::unit_beside, {Kind::the, Kind::an, Kind::unit, Kind::weekend}},
-      {&Grammar::weekday_phrase,
-       {Kind::the, Kind::open, Kind::past, Kind::next, Kind::following, Kind::week_mark, Kind::weekday}},
-      {&Grammar::day_range,
-       {Kind::from, Kind::between, Kind::the, Kind::ordinal, Kind::number, Kind::unit, Kind::to, Kind::until,
-        Kind::tilde, Kind::dash}},
-      {&Grammar::clock_range,
-       {Kind::in, Kind::between, Kind::from, Kind::at, Kind::about, Kind::number, Kind::part, Kind::next_to}},
-      {&Grammar::quarter_of_year,
-       {Kind::number, Kind::other, Kind::the, Kind::ordinal, Kind::unit, Kind::next, Kind::past, Kind::di}},
-      {&Grammar::relative_day, {Kind::the, Kind::day, Kind::next, Kind::following}},
-      {&Grammar::holiday_phrase, {Kind::the, Kind::term, Kind::holiday}},
-      {&Grammar::numbered_week, {Kind::the, Kind::unit, Kind::di}},
-      {&Grammar::century, {Kind::the, Kind::within, Kind::number, Kind::next, Kind::ordinal, Kind::unit}},
-      {&Grammar::year_range, {Kind::between, Kind::from, Kind::in, Kind::number}},
-      {&Grammar::numeric_date, {Kind::next, Kind::number}},
-      {&Grammar::named_month, {Kind::number, Kind::the, Kind::ordinal, Kind::unit, Kind::next, Kind::month}},
-      {&Grammar::chinese_date, {Kind::lunar, Kind::era, Kind::number, Kind::lunar_month, Kind::lunar_day}},
-      {&Grammar::chinese_nth, {Kind::of, Kind::other, Kind::di}},
-      {&Grammar::period,
-       {Kind::the, Kind::end, Kind::begin, Kind::middle, Kind::late, Kind::early, Kind::later, Kind::next,
-        Kind::following, Kind::past, Kind::same, Kind::weekend}},
-      {&Grammar::edge_behind, {Kind::of, Kind::ten_days, Kind::end, Kind::begin, Kind::middle, Kind::next}},
-      {&Grammar::weekday_and_day, {Kind::number}},
-      {&Grammar::year_at_the_end, {Kind::number}},
-      {&Grammar::time_of_day,
-       {Kind::number, Kind::an, Kind::half, Kind::quarter, Kind::next_to, Kind::shichen, Kind::other}},
-      {&Grammar::part_of_day, {Kind::the, Kind::early, Kind::late, Kind::later, Kind::meridiem, Kind::part}},
-      {&Grammar::day_of_month, {Kind::the, Kind::ordinal, Kind::number, Kind::unit}},
-      {&Grammar::zone_of_text, {Kind::open, Kind::zone, Kind::plus, Kind::dash, Kind::other}},
-      {&Grammar::season_phrase, {Kind::season, Kind::half_month, Kind::half_year}},
-      {&Grammar::year_only, {Kind::the, Kind::unit, Kind::number}},
-  };
-  const Kind first = peek().kind;
-  std::optional<Moment> before;
-  for (const Rule& rule : kRules) {
-    if (!rule.starts.has(first)) continue;
-    if (!before) before = m;
-    if ((this->*rule.read)(m)) return true;
-    m = *before;  // a rule that failed may have begun to fill it in
+  const std::uint64_t rules = rules_ & kRulesByStart[static_cast<std::size_t>(peek().kind)];
+  if (rules == 0) return false;
+  const Moment before = m;
+  for (std::uint64_t left = rules; left != 0; left &= left - 1) {
+    if ((this->*kRules[std::countr_zero(left)].read)(m)) return true;
+    m = before;  // a rule that failed may have begun to fill it in
   }
   return false;
 }
@@ -320,7 +395,6 @@ bool Grammar::open_slot(Moment& m) {
   ++at_;
   clock_expected_ = true;
   if (!slot(m)) return back();
-  m.open_end = true;
   return true;
 }
 
@@ -404,14 +478,16 @@ bool Grammar::expression(Expression& e) {
     }
     now_back();
   }
-  const Back repeat_back(*this);
-  if (recurrence(e)) return true;
-  if (time_of_day(e.start)) {  // 5pm on the last Friday of every month
-    accept(comma);
+  if (present_.has(recurs)) {
+    const Back repeat_back(*this);
     if (recurrence(e)) return true;
+    if (time_of_day(e.start)) {  // 5pm on the last Friday of every month
+      accept(comma);
+      if (recurrence(e)) return true;
+    }
+    repeat_back();
+    e.start = {};
   }
-  repeat_back();
-  e.start = {};
   const bool between_word = is(between);
   const bool from_word = is(from) || is(since);
   const bool until_word = is(until) || is(Kind::before);
@@ -447,7 +523,7 @@ bool Grammar::expression(Expression& e) {
     Unit u = Unit::day;
     if (unit(u, true, false)) {
       e.shape = Shape::duration;
-      e.start.offset = Span{{1, u}};
+      e.start.offset = keep(Span({1, u}));
       sure(kFair);
       return true;
     }
@@ -465,7 +541,7 @@ bool Grammar::expression(Expression& e) {
     accept(exactly);
     if (span(amounts) || iso_duration(amounts)) {
       e.shape = Shape::duration;
-      e.start.offset = amounts;
+      e.start.offset = keep(amounts);
       const Token& last = tokens_[at_ - 1];
       // "a second opinion", 一分货: too little to be sure in a sentence.
       const bool slight = last.word == "second" || last.word == "分" || last.word == "秒" || last.word == "点" ||
@@ -489,7 +565,7 @@ bool Grammar::expression(Expression& e) {
   }
   clock_expected_ = false;
   // "9am every day", "at noon on weekdays"
-  if (!opened && e.start.has_time() && !e.start.has_day() && !e.start.is_range()) {
+  if (present_.has(recurs) && !opened && e.start.has_time() && !e.start.has_day() && !e.start.is_range()) {
     Expression repeated;
     repeated.start = e.start;
     const Back behind_back(*this);
@@ -523,16 +599,16 @@ bool Grammar::expression(Expression& e) {
     if (head || tail) at_ += head ? 1 : 2;
     if ((head || tail) && (is(Kind::number) || is(couple)) && span(amounts)) {
       e.shape = Shape::range;
-      e.start.length = amounts;
+      e.start.length = keep(amounts);
       if (tail) {
         Moment end = e.start;
-        end.length.reset();
+        end.length = nullptr;
         end.after = true;
         Moment last;
-        last.offset = amounts;
+        last.offset = keep(amounts);
         last.direction = -1;
-        last.anchor = {end};
-        last.length = amounts;
+        last.anchor = keep(end);
+        last.length = keep(amounts);
         e.start = last;
       }
       sure(kStrong);
@@ -549,9 +625,9 @@ bool Grammar::expression(Expression& e) {
     Span amounts;
     if (span(amounts)) {
       Moment shifted;
-      shifted.offset = amounts;
+      shifted.offset = keep(amounts);
       shifted.direction = direction;
-      shifted.anchor = {e.start};
+      shifted.anchor = keep(e.start);
       e.start = shifted;
       Moment time;
       const Back time_back(*this);
@@ -576,7 +652,7 @@ bool Grammar::expression(Expression& e) {
     Span length;
     if (iso_duration(length)) {
       e.shape = Shape::range;
-      e.start.length = length;
+      e.start.length = keep(length);
       return true;
     }
   }
@@ -599,7 +675,6 @@ bool Grammar::expression(Expression& e) {
   } else if (!accept_word("之间")) {
     accept_word("间");
   }
-  if (opened && until_word) e.start.open_end = true;
   if (opened && e.start.clock && strength_ == kWeak) sure(kFair);  // "no later than 4"
   if (opened && after_word && !e.start.day && !e.start.clock && !e.start.part &&
       (e.start.year || e.start.month || e.start.month_offset || e.start.year_offset || e.start.week))
@@ -607,7 +682,6 @@ bool Grammar::expression(Expression& e) {
   if ((is(later) || is(Kind::ago)) && peek().han && !e.start.offset) {  // 下午三点之前, 2027年之后
     e.start.after = is(later) && !e.start.day && !e.start.clock && !e.start.part && (e.start.year || e.start.month);
     ++at_;
-    e.start.open_end = true;
   }
   return true;
 }
@@ -646,8 +720,8 @@ void join_day_and_time(Expression& best, const std::vector<Expression>& all) {
 
 }  // namespace
 
-std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, long& steps) {
-  Grammar grammar(tokens, chinese, steps);
+std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, Kept& kept, long& steps) {
+  Grammar grammar(tokens, chinese, kept, steps);
   std::optional<Expression> best;
   std::vector<Expression> all;
   const std::size_t count = tokens.list.size();

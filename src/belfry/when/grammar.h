@@ -7,6 +7,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,12 +29,7 @@ constexpr int kDepthMax = 3;
 
 class Grammar {
  public:
-  Grammar(const Tokens& tokens, bool chinese, long& steps)
-      : text_(tokens.text),
-        tokens_(tokens.list),
-        chinese_(chinese),
-        steps_(steps),
-        steps_most_(steps + kStepsPerByteMax * static_cast<long>(tokens.text.size()) / 2) {}
+  Grammar(const Tokens& tokens, bool chinese, Kept& kept, long& steps);
   std::optional<Expression> at(std::size_t first) {
     at_ = first;
     strength_ = 0;
@@ -50,13 +47,13 @@ class Grammar {
 
  private:
   // --- tokens ---
+  static constexpr Token kEnd = [] {
+    Token token;
+    token.kind = Kind::end_of_text;
+    return token;
+  }();
   const Token& peek(std::size_t ahead = 0) const {
     if (++steps_ > steps_most_) ahead = tokens_.size();  // enough: nothing matches any more
-    static const Token kEnd = [] {
-      Token token;
-      token.kind = Kind::end_of_text;
-      return token;
-    }();
     return at_ + ahead < tokens_.size() ? tokens_[at_ + ahead] : kEnd;
   }
   bool is(Kind kind, std::size_t ahead = 0) const { return peek(ahead).kind == kind; }
@@ -81,6 +78,8 @@ class Grammar {
   void impossible(Wrong wrong) {
     if (!impossible_) impossible_ = wrong;
   }
+  const Span* keep(const Span& span) { return &kept_.spans.emplace_front(span); }
+  const Moment* keep(const Moment& moment) { return &kept_.moments.emplace_front(moment); }
   // Remembers this place; called, goes back to it and says that nothing matched.
   struct Back {
     Grammar& grammar;
@@ -128,7 +127,7 @@ class Grammar {
   bool zone_of_text(Moment& m);
 
   // --- written dates ---
-  static int full_year(int n, int digits, bool& two);
+  static int full_year(int two_digits);
   bool year_behind(Moment& m);
   bool good_day(int month, int day);
   bool named_month(Moment& m);
@@ -188,6 +187,15 @@ class Grammar {
   bool offset_phrase(Moment& m);
   bool now_phrase(Moment& m);
   bool same_time_phrase(Moment& m);
+  struct Rule {
+    bool (Grammar::*read)(Moment&);
+    KindSet starts;  // the tokens that it can begin with
+    KindSet needs;   // of these the text has at least one; none: it always may match
+  };
+  static const Rule kRules[];
+  static constexpr std::size_t kRuleCount = 33;
+  static const std::array<std::uint64_t, kKinds> kRulesByStart;  // a bit for each rule
+  void look_at_the_whole();
   bool slot(Moment& m);
   bool connector();
   static constexpr int kConnectorsMost = 4;
@@ -199,8 +207,11 @@ class Grammar {
   std::string_view text_;
   const std::vector<Token>& tokens_;
   bool chinese_;
+  Kept& kept_;
   long& steps_;
   long steps_most_;
+  KindSet present_{};        // what the text has
+  std::uint64_t rules_ = 0;  // those of kRules that can match in it
   int depth_ = 0;  // of moments in moments: "a week after the day before Christmas"
   std::size_t at_ = 0;
   int strength_ = 0;

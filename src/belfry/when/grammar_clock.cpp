@@ -226,6 +226,7 @@ bool Grammar::hour_clock(Moment& m) {
 
 // half past nine, quarter to 7, twenty minutes past five, ten to noon
 bool Grammar::past_clock(Moment& m) {
+  if (!present_.has_any({past, Kind::half, Kind::after, to, until, of, Kind::before})) return false;
   const Back back(*this);
   int minutes = 0;
   const std::size_t first = at_;
@@ -313,6 +314,7 @@ bool Grammar::past_clock(Moment& m) {
 
 // 九点半, 15时30分20秒, 3点45, 差5分3点
 bool Grammar::chinese_clock(Moment& m) {
+  if (!present_.has(Kind::oclock)) return false;
   const Back back(*this);
   const std::size_t first = at_;
   if (first > 0 && tokens_[first - 1].kind == di) return false;  // 第二点

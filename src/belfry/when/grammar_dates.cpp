@@ -8,11 +8,7 @@ namespace belfry::when {
 
 using enum Kind;
 
-int Grammar::full_year(int n, int digits, bool& two) {
-  two = digits <= 2;
-  if (digits > 2) return n;
-  return n < 70 ? 2000 + n : 1900 + n;
-}
+int Grammar::full_year(int two_digits) { return two_digits < 70 ? 2000 + two_digits : 1900 + two_digits; }
 
 // A year behind a date: ", 2026", "2026", "'26", "in 2026", "2555 BE", "this year"
 bool Grammar::year_behind(Moment& m) {
@@ -41,7 +37,7 @@ bool Grammar::year_behind(Moment& m) {
   // "April of 87", "Aug 9, 96": no day and no hour has such a number
   if (t.kind == Kind::number && t.digits == 2 && !t.han && t.value > 31 && t.value > 59 && !is(Kind::unit, 1) &&
       !is(percent, 1) && !is(other, 1)) {
-    m.year = full_year(t.whole(), 2, m.two_digit_year);
+    m.year = full_year(t.whole());
     ++at_;
     return true;
   }
@@ -64,7 +60,7 @@ bool Grammar::year_behind(Moment& m) {
     return back();
   }
   if (t.kind == apostrophe && is(Kind::number, 1) && peek(1).digits == 2) {
-    m.year = full_year(peek(1).whole(), 2, m.two_digit_year);
+    m.year = full_year(peek(1).whole());
     at_ += 2;
     return true;
   }
@@ -206,11 +202,11 @@ bool Grammar::named_month(Moment& m) {
     if (!m.year && has_day && is(Kind::number) && peek().digits == 2 && !is(colon, 1) && !is(meridiem, 1) &&
         !is(Kind::unit, 1) && !peek().han && !is(Kind::month, 1) && !is(dash, 1) && !is(Kind::oclock, 1) &&
         !is(slash, 1) && !(is(an, 1) && joined(1)) && !is(dot, 1)) {
-      m.year = full_year(peek().whole(), 2, m.two_digit_year);  // 14th April 15
+      m.year = full_year(peek().whole());  // 14th April 15
       ++at_;
     } else if (!m.year && day_first && (is(dash) || is(slash)) && is(Kind::number, 1) && peek(1).digits == 2 &&
                joined() && joined(1) && !is(colon, 2)) {
-      m.year = full_year(peek(1).whole(), 2, m.two_digit_year);
+      m.year = full_year(peek(1).whole());
       at_ += 2;
     }
   }
@@ -322,7 +318,7 @@ bool Grammar::numeric_date(Moment& m) {
       if (month > 12 && day <= 12 && sep == slash) std::swap(month, day);
     } else if (sep != colon && (c.digits == 4 || (c.digits == 2 && a.digits <= 2 && b.digits <= 2))) {
       if (a.digits > 2 || b.digits > 2) return back();
-      year = c.digits == 4 ? c.whole() : full_year(c.whole(), 2, m.two_digit_year);
+      year = c.digits == 4 ? c.whole() : full_year(c.whole());
       month = a.whole(), day = b.whole();
       const bool day_first = sep == dot ? (day <= 12 && !(month <= 12 && day > 12)) && month > 12 : false;
       if ((month > 12 && day <= 12) || day_first)
@@ -472,7 +468,7 @@ bool Grammar::chinese_date(Moment& m) {
   if (!m.year && !m.month && is(Kind::number) && is(year_mark, 1) && peek().digits >= 1 && peek().digits <= 4 &&
       peek().digits != 3 && peek().digits != 1) {
     const Token& y = peek();
-    m.year = full_year(y.whole(), y.digits, m.two_digit_year);
+    m.year = y.digits > 2 ? y.whole() : full_year(y.whole());
     at_ += 2;
     any = true;
     accept(comma);

@@ -325,12 +325,12 @@ bool Grammar::weekday_phrase(Moment& m) {
     return true;
   }
   const Back beside_back(*this);
-  if ((is(Kind::after) || is(Kind::before)) && m.anchor.empty() && !m.clock) {  // the Monday after Easter
+  if ((is(Kind::after) || is(Kind::before)) && !m.anchor && !m.clock) {  // the Monday after Easter
     const int side = is(Kind::after) ? 1 : -1;
     ++at_;
     Moment anchor;
     if (moment(anchor) && anchor.has_day() && !anchor.weekday && !anchor.clock) {
-      m.anchor = {anchor};
+      m.anchor = keep(anchor);
       m.beside = side;
       return true;
     }
@@ -429,16 +429,16 @@ bool Grammar::unit_beside(Moment& m) {
   if (u == Unit::weekend) return back();
   Moment anchor;
   if (moment(anchor) && !anchor.empty()) {
-    m.anchor = {anchor};
+    m.anchor = keep(anchor);
     sure(kStrong);
   } else {
     after_back();
     if (!article || !(is(end_of_text) || is(dot) || is(question) || is(comma))) return back();
     sure(kFair);
   }
-  m.offset = Span{{1, u}};
+  m.offset = keep(Span({1, u}));
   m.direction = direction;
-  if (direction < 0 && m.anchor.empty()) m.explicit_past = true;
+  if (direction < 0 && !m.anchor) m.explicit_past = true;
   return true;
 }
 
@@ -646,14 +646,13 @@ bool Grammar::period(Moment& m) {
     }
     if (what.kind == Kind::unit && what.unit() == Unit::business_day && which == 1) {
       at_ += 2;
-      m.offset = Span{{1, Unit::business_day}};
-      m.calendar_offset = true;
+      m.offset = keep(Span({1, Unit::business_day}));
       sure(kFair);
       return true;
     }
     if (what.kind == Kind::unit && (what.unit() == Unit::hour || what.unit() == Unit::minute) && which == 1) {
       at_ += 2;
-      m.offset = Span{{1, what.unit()}};
+      m.offset = keep(Span({1, what.unit()}));
       sure(kFair);
       return true;
     }

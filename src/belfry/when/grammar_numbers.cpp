@@ -193,13 +193,14 @@ bool Grammar::iso_duration(Span& out) {
     const bool known = time ? letter == 'H' || letter == 'M' || letter == 'S'
                             : letter == 'Y' || letter == 'M' || letter == 'W' || letter == 'D';
     if (!known) return false;
-    found.push_back({number, letter == 'Y'   ? Unit::year
-                             : letter == 'W' ? Unit::week
-                             : letter == 'D' ? Unit::day
-                             : letter == 'H' ? Unit::hour
-                             : letter == 'S' ? Unit::second
-                             : time          ? Unit::minute
-                                             : Unit::month});
+    const Unit unit = letter == 'Y'   ? Unit::year
+                      : letter == 'W' ? Unit::week
+                      : letter == 'D' ? Unit::day
+                      : letter == 'H' ? Unit::hour
+                      : letter == 'S' ? Unit::second
+                      : time          ? Unit::minute
+                                      : Unit::month;
+    if (!found.push_back({number, unit})) return false;
     ++i;
   }
   if (found.empty()) return false;
@@ -209,6 +210,7 @@ bool Grammar::iso_duration(Span& out) {
 }
 
 bool Grammar::half_hour_words(Amount& out) {
+  if (!present_.has_any({Kind::half, quarter})) return false;
   const Back back(*this);
   accept(an);
   accept(the);
@@ -368,7 +370,7 @@ int Grammar::rank(Unit unit) {
 bool Grammar::span(Span& out) {
   Amount first;
   if (!amount(first)) return false;
-  out = {first};
+  out = Span(first);
   while (true) {
     const Back back(*this);
     accept(comma);

@@ -232,7 +232,7 @@ bool Grammar::length_phrase(Moment& m) {
     ++at_;
     bare_hour_ = true;
   }
-  m.length = length;
+  m.length = keep(length);
   return true;
 }
 
@@ -271,16 +271,16 @@ bool Grammar::reach_phrase(Moment& m) {
     Moment whole_period;
     if (moment(whole_period) && whole_period.has_day() && !whole_period.day && !whole_period.clock) {
       whole_period.after = true;
-      m.offset = amounts;
+      m.offset = keep(amounts);
       m.direction = -1;
-      m.anchor = {whole_period};
-      m.length = amounts;
+      m.anchor = keep(whole_period);
+      m.length = keep(amounts);
       sure(kStrong);
       return true;
     }
     of_back();
   }
-  m.reach = amounts;
+  m.reach = keep(amounts);
   m.direction = direction;
   if (direction < 0) m.explicit_past = true;
   sure(kStrong);

@@ -171,7 +171,7 @@ class Resolver {
     if (every != std::floor(every) && rule.unit == Unit::week) rule.unit = Unit::day, every *= 7;
     rule.interval = std::max(1, static_cast<int>(std::lround(every)));
     if (rule.unit == Unit::second || rule.unit == Unit::minute || rule.unit == Unit::hour) {
-      out.at = add(now_, {{static_cast<double>(rule.interval), rule.unit}}, 1);
+      out.at = add(now_, Span({static_cast<double>(rule.interval), rule.unit}), 1);
       out.relative = true;
       out.rule = rule;
       return out;
@@ -214,7 +214,7 @@ class Resolver {
       const Local after = text_zone(time) ? text_zone(time)->local(now_) : ref_;
       const bool named = rule.month || !rule.month_days.empty() || !rule.weekdays.empty();
       if (!named && rule.interval > 1 && !rule.time) {  // every three months: in three months
-        out.at = add(now_, {{static_cast<double>(rule.interval), rule.unit}}, 1);
+        out.at = add(now_, Span({static_cast<double>(rule.interval), rule.unit}), 1);
         out.day_only = true;
         out.rule = std::move(rule);
         return in_range(std::move(out));
@@ -400,8 +400,8 @@ class Resolver {
     found.region = m.region;
     Instant start = now_;
     bool anchor_day_only = false;
-    if (!m.anchor.empty()) {
-      BELFRY_TRY(const Found anchor, moment(m.anchor.front()));
+    if (m.anchor) {
+      BELFRY_TRY(const Found anchor, moment(*m.anchor));
       start = instant(anchor);
       anchor_day_only = anchor.day_only;
       if (anchor.day_only && !calendar_only(*m.offset)) start = anchor.local.date == ref_.date ? now_ : start;
@@ -410,7 +410,7 @@ class Resolver {
       const Instant there = add(now_, *m.offset, m.direction);
       Resolver later(there, zone_);
       Moment rest = m;
-      rest.offset.reset();
+      rest.offset = nullptr;
       const bool weeks = m.offset->size() == 1 && m.offset->front().unit == Unit::week;
       if (weeks && m.weekday && !m.week) rest.week = 0, rest.of_that_week = true;  // two weeks from now, on Friday
       return later.moment(rest);
@@ -419,8 +419,8 @@ class Resolver {
     const Local local = zone_.local(at);
     if (m.clock || m.part) {
       Moment rest = m;
-      rest.offset.reset();
-      rest.anchor.clear();
+      rest.offset = nullptr;
+      rest.anchor = nullptr;
       const Seconds time = time_of(rest, found);
       found.local = {local.date, time};
       if (found.other) found.other->date = local.date;
@@ -708,7 +708,7 @@ class Resolver {
 
   Result<Date> weekday_day(const Moment& m) {
     if (m.beside != 0) {  // the Monday after Easter
-      BELFRY_TRY(const Found anchor, moment(m.anchor.front()));
+      BELFRY_TRY(const Found anchor, moment(*m.anchor));
       const Date day = anchor.local.date;
       if (m.beside > 0) return day + Days{(*m.weekday - weekday_of(day) + 6) % 7 + 1};
       return day - Days{(weekday_of(day) - *m.weekday + 6) % 7 + 1};
@@ -838,7 +838,7 @@ Result<Resolved> resolve(const Expression& e, Instant now, const Zone& zone) {
   BELFRY_TRY(const Resolver::Found start, resolver.moment(e.start));
   out.at = resolver.instant(start);
   out.day_only = start.day_only;
-  out.relative = start.exact && e.start.anchor.empty();
+  out.relative = start.exact && !e.start.anchor;
   if (start.other && !start.exact) {
     Resolver::Found other = start;
     other.local = *start.other;

@@ -108,7 +108,13 @@ enum class Kind : std::uint8_t {
   season,      // spring 0 …
   other,       // anything else
   end_of_text,
+  // Of no token, but of a text that has tokens which some rules cannot do without:
+  counts_time,  // a unit that can stand behind a number
+  recurs,       // every, daily, Mondays
+  has_quarter,  // q3, H2, the last quarter
+  has_century,  // decades, centuries, 1970s
 };
+inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::has_century) + 1;
 
 enum class Unit : std::uint8_t {
   second,
@@ -167,13 +173,17 @@ struct Token {
   int whole() const { return static_cast<int>(std::clamp(value, -1e9, 1e9)); }
 };
 
-// A set of kinds, known when the program is built.
 class KindSet {
  public:
   constexpr KindSet(std::initializer_list<Kind> kinds) {
-    for (const Kind kind : kinds) bits_[static_cast<std::size_t>(kind) / 64] |= bit(kind);
+    for (const Kind kind : kinds) add(kind);
   }
+  constexpr void add(Kind kind) { bits_[static_cast<std::size_t>(kind) / 64] |= bit(kind); }
   constexpr bool has(Kind kind) const { return (bits_[static_cast<std::size_t>(kind) / 64] & bit(kind)) != 0; }
+  constexpr bool empty() const { return bits_[0] == 0 && bits_[1] == 0; }
+  constexpr bool has_any(const KindSet& kinds) const {
+    return (bits_[0] & kinds.bits_[0]) != 0 || (bits_[1] & kinds.bits_[1]) != 0;
+  }
 
  private:
   static constexpr std::uint64_t bit(Kind kind) { return std::uint64_t{1} << (static_cast<std::size_t>(kind) % 64); }

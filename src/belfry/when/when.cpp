@@ -84,7 +84,8 @@ Result<Reading> read_counting(std::string_view text, const Reference& reference,
   BELFRY_CHECK(scan(text, tokens));
   const bool chinese =
       reference.language == Language::chinese || (reference.language == Language::automatic && tokens.has_han);
-  const auto expression = find_expression(tokens, chinese, steps);
+  Kept kept;
+  const auto expression = find_expression(tokens, chinese, kept, steps);
   if (!expression) {
     if (text.empty())
       return fail(Errc::not_a_time, "the text is empty; a time like \"tomorrow at 9\" or 明天9点 is wanted");
@@ -107,8 +108,10 @@ Result<Reading> read_counting(std::string_view text, const Reference& reference,
   if (resolved.end) reading.end = *resolved.end + (resolved.relative_end ? reference.now - now : Millis{0});
   for (const Instant other : resolved.alternatives) reading.alternatives.emplace_back(other);
   // An ISO instant may have fractions of a second, which the grammar does not see.
-  if (const auto exact = parse_iso(text); exact && std::chrono::floor<Seconds>(*exact) == resolved.at)
-    reading.at = *exact;
+  if (text.contains('T') && tokens.list.front().digits == 4) {
+    const auto exact = parse_iso(text);
+    if (exact && std::chrono::floor<Seconds>(*exact) == resolved.at) reading.at = *exact;
+  }
   reading.past = reading.at < reference.now;
   if (reference.strict && !reading.alternatives.empty()) return refuse_open(text, reading);
   return reading;
