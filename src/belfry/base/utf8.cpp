@@ -43,27 +43,6 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::size_t write_utf8(char* out, unsigned code_point) {
-  std::size_t size = 0;
-  const auto put = [&](unsigned byte) { out[size++] = static_cast<char>(byte); };
-  if (code_point < 0x80) {
-    put(code_point);
-  } else if (code_point < 0x800) {
-    put(0xC0 | (code_point >> 6));
-    put(0x80 | (code_point & 0x3F));
-  } else if (code_point < 0x10000) {
-    put(0xE0 | (code_point >> 12));
-    put(0x80 | ((code_point >> 6) & 0x3F));
-    put(0x80 | (code_point & 0x3F));
-  } else {
-    put(0xF0 | (code_point >> 18));
-    put(0x80 | ((code_point >> 12) & 0x3F));
-    put(0x80 | ((code_point >> 6) & 0x3F));
-    put(0x80 | (code_point & 0x3F));
-  }
-  return size;
-}
-
 void append_utf8(std::string& out, unsigned code_point) {
   char bytes[4];
   out.append(bytes, write_utf8(bytes, code_point));

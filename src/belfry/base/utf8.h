@@ -12,6 +12,28 @@ int utf8_sequence(std::string_view text, char32_t* code_point = nullptr);
 bool is_utf8(std::string_view text);
 void append_utf8(std::string& out, unsigned code_point);
 // The same into four bytes or more of room; how many were written.
-std::size_t write_utf8(char* out, unsigned code_point);
+inline std::size_t write_utf8(char* out, unsigned code_point) {
+  const auto tail = [code_point](int shift) { return static_cast<char>(0x80 | ((code_point >> shift) & 0x3F)); };
+  if (code_point < 0x80) {
+    out[0] = static_cast<char>(code_point);
+    return 1;
+  }
+  if (code_point < 0x800) {
+    out[0] = static_cast<char>(0xC0 | (code_point >> 6));
+    out[1] = tail(0);
+    return 2;
+  }
+  if (code_point < 0x10000) {
+    out[0] = static_cast<char>(0xE0 | (code_point >> 12));
+    out[1] = tail(6);
+    out[2] = tail(0);
+    return 3;
+  }
+  out[0] = static_cast<char>(0xF0 | (code_point >> 18));
+  out[1] = tail(12);
+  out[2] = tail(6);
+  out[3] = tail(0);
+  return 4;
+}
 
 }  // namespace belfry

@@ -270,65 +270,92 @@ constexpr Grammar::Rule Grammar::kRules[] = {
     {&Grammar::year_only, {Kind::the, Kind::unit, Kind::number}, {}},
 };
 
-constexpr std::array<std::uint64_t, kKinds> Grammar::kRulesByStart = [] {
-  static_assert(std::size(kRules) == kRuleCount);
+namespace {
+
+template <class Rules, class Set>
+constexpr std::array<std::uint64_t, kKinds> by_kind(const Rules& rules, Set set) {
   std::array<std::uint64_t, kKinds> table{};
   for (std::size_t kind = 0; kind < kKinds; ++kind)
-    for (std::size_t rule = 0; rule < kRuleCount; ++rule)
-      if (kRules[rule].starts.has(static_cast<Kind>(kind))) table[kind] |= std::uint64_t{1} << rule;
+    for (std::size_t rule = 0; rule < std::size(rules); ++rule)
+      if ((rules[rule].*set).has(static_cast<Kind>(kind))) table[kind] |= std::uint64_t{1} << rule;
   return table;
+}
+
+}  // namespace
+
+constexpr std::array<std::uint64_t, kKinds> Grammar::kRulesByStart = by_kind(kRules, &Rule::starts);
+constexpr std::array<std::uint64_t, kKinds> Grammar::kRulesByNeed = by_kind(kRules, &Rule::needs);
+constexpr std::uint64_t Grammar::kRulesWithoutNeed = [] {
+  std::uint64_t found = 0;
+  for (std::size_t rule = 0; rule < std::size(kRules); ++rule)
+    if (kRules[rule].needs.empty()) found |= std::uint64_t{1} << rule;
+  return found;
 }();
 
-Grammar::Grammar(const Tokens& tokens, bool chinese, Kept& kept, long& steps)
+Grammar::Grammar(const Tokens& tokens, bool chinese, Kept& kept)
     : text_(tokens.text),
       tokens_(tokens.list),
       chinese_(chinese),
       kept_(kept),
-      steps_(steps),
-      steps_most_(steps + kStepsPerByteMax * static_cast<long>(tokens.text.size()) / 2) {
+      steps_left_(steps_most(tokens.text)),
+      rules_(kRulesWithoutNeed) {
   look_at_the_whole();
 }
 
 // Most texts lack what most rules are about.
 void Grammar::look_at_the_whole() {
+  const auto note = [this](Kind kind) {
+    present_.add(kind);
+    rules_ |= kRulesByNeed[static_cast<std::size_t>(kind)];
+  };
+  const auto letter = [](const Token& t, char c) { return t.word.size() == 1 && t.word.front() == c; };
   for (const Token& t : tokens_) {
-    present_.add(t.kind);
+    note(t.kind);
     switch (t.kind) {
       case Kind::unit:
-        present_.add(counts_time);
-        if (t.unit() == Unit::decade || t.unit() == Unit::century || t.word == "s") present_.add(has_century);
-        if (t.unit() == Unit::quarter || t.word == "h") present_.add(has_quarter);
-        if (t.word == "weekdays" || t.word == "workdays") present_.add(recurs);
+        note(counts_time);
+        if (t.unit() == Unit::decade || t.unit() == Unit::century || letter(t, 's')) note(has_century);
+        if (t.unit() == Unit::quarter || letter(t, 'h')) note(has_quarter);
+        if (t.unit() == Unit::business_day && t.word.ends_with('s')) note(recurs);
         break;
       case Kind::part:
-        if (t.word == "nights" || t.word == "晚") present_.add(counts_time);
+        if (t.word == "nights" || t.word == "晚") note(counts_time);
         break;
       case Kind::weekday:
-        if (t.word == "mon") present_.add(counts_time);
-        if (t.word.ends_with('s')) present_.add(recurs);
+        if (t.word == "mon") note(counts_time);
+        if (t.word.ends_with('s')) note(recurs);
         break;
       case weekend:
-        present_.add(counts_time);
-        if (t.word.ends_with('s')) present_.add(recurs);
+        note(counts_time);
+        if (t.word.ends_with('s')) note(recurs);
         break;
-      case quarter: present_.add(has_quarter); break;
-      case Kind::other:
-        if (t.word == "q" || t.word == "qtr" || t.word == "h") present_.add(has_quarter);
-        if (t.word == "s") present_.add(has_century);
+      case quarter:
+        note(counts_time);
+        note(has_quarter);
         break;
+      case minute_mark:
+      case day_mark:
+      case week_mark:
+      case year_mark:
+      case month_mark:
+      case ke:
+      case apostrophe:
+      case quote: note(counts_time); break;
+      case every:
+      case often:
+      case once: note(recurs); break;
       case pass:
-        if (t.value == 1) present_.add(recurs);  // 隔周
+        if (t.value == 1) note(recurs);  // 隔周
+        break;
+      case Kind::other:
+        if (letter(t, 'q') || letter(t, 'h') || t.word == "qtr") note(has_quarter);
+        if (letter(t, 's')) note(has_century);
         break;
       default: break;
     }
   }
-  if (present_.has_any({minute_mark, day_mark, week_mark, year_mark, month_mark, ke, quarter, apostrophe, quote}))
-    present_.add(counts_time);
   if (present_.has(Kind::weekday) && present_.has_any({later, Kind::ago, from}))
-    present_.add(counts_time);  // three Fridays from now
-  if (present_.has_any({every, often, once})) present_.add(recurs);
-  for (std::size_t i = 0; i < kRuleCount; ++i)
-    if (kRules[i].needs.empty() || present_.has_any(kRules[i].needs)) rules_ |= std::uint64_t{1} << i;
+    note(counts_time);  // three Fridays from now
 }
 
 // One slot of a moment more.
@@ -687,10 +714,8 @@ bool Grammar::expression(Expression& e) {
 }
 
 namespace {
-bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
-}  // namespace
 
-namespace {
+bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
 // "on Friday remind me to call Bob at 5pm": the day and the time stand apart, and belong together.
 void join_day_and_time(Expression& best, const std::vector<Expression>& all) {
@@ -703,7 +728,7 @@ void join_day_and_time(Expression& best, const std::vector<Expression>& all) {
   if (!wants_time && !time_only(best)) return;
   const Expression* other = nullptr;
   for (const Expression& one : all) {
-    if (one.first == best.first) continue;
+    if (one.first == best.first || one.shape != Shape::moment) continue;
     if (other || !(wants_time ? time_only(one) : day_only(one))) return;  // more than the two: no telling
     other = &one;
   }
@@ -718,60 +743,86 @@ void join_day_and_time(Expression& best, const std::vector<Expression>& all) {
   best.start = day;
 }
 
+// What may stand around an expression that is the whole of a text.
+bool is_fluff(const Token& t) {
+  static constexpr KindSet kFluff{please, question, dot, comma, quote, close, open, colon, dash};
+  if (kFluff.has(t.kind)) return true;
+  return t.kind == other && t.word.size() > 1 && !t.han && static_cast<unsigned char>(t.word.front()) >= 0xE2;
+}
+
+bool touches(const Token& first, const Token& second) { return first.end == second.begin; }
+
+// In the middle of a word, a code or a number: v3.5, $20, %e7.
+bool inside_a_word(const std::vector<Token>& list, std::size_t i) {
+  if (i == 0 || list[i].kind != number || !touches(list[i - 1], list[i])) return false;
+  const Token& before_it = list[i - 1];
+  if (before_it.kind == dot) return i > 1 && list[i - 2].kind == number && touches(list[i - 2], before_it);
+  if (list[i].digits == 0) return false;
+  return before_it.kind == percent || before_it.kind == currency || before_it.kind == hash ||
+         (before_it.kind == other && is_letter(before_it.word.front())) || (before_it.kind == unit && !before_it.han);
+}
+
+bool can_begin(const std::vector<Token>& list, std::size_t i) {
+  const Token& t = list[i];
+  switch (t.kind) {
+    // What joins a time to something before it is no part of it.
+    case comma:
+    case close:
+    case of:
+    case dot:
+    case and_:
+    case colon: return false;
+    case about: return t.value == 2 || i + 1 == list.size() || list[i + 1].kind == number;
+    // Words that are nothing else begin nothing, but for a few that the rules know by their letters.
+    case other:
+      return t.word == "q" || t.word == "my" || t.word == "t" || t.word.starts_with('p') || t.word == "最" ||
+             t.word == "beginning";
+    default: return !inside_a_word(list, i);
+  }
+}
+
+bool is_whole(const std::vector<Token>& list, const Expression& e) {
+  const auto joins = [](const Token& t) { return t.kind == Kind::on || t.kind == Kind::at || t.kind == the; };
+  for (std::size_t k = 0; k < e.first; ++k)
+    if (!is_fluff(list[k]) && !joins(list[k])) return false;
+  for (std::size_t k = e.last; k < list.size(); ++k)
+    if (!is_fluff(list[k])) return false;
+  return true;
+}
+
+bool is_better(const Expression& one, const Expression& other) {
+  if (one.strength != other.strength) return one.strength > other.strength;
+  const bool repeats = one.shape == Shape::recurrence;
+  if (repeats != (other.shape == Shape::recurrence)) return repeats;
+  return one.last - one.first > other.last - other.first;
+}
+
 }  // namespace
 
 std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, Kept& kept, long& steps) {
-  Grammar grammar(tokens, chinese, kept, steps);
-  std::optional<Expression> best;
+  Grammar grammar(tokens, chinese, kept);
+  struct Count {
+    const Grammar& grammar;
+    long& steps;
+    ~Count() { steps += grammar.steps(); }
+  } const count{grammar, steps};
   std::vector<Expression> all;
-  const std::size_t count = tokens.list.size();
-  const auto fluff = [&](std::size_t i) {
-    const Kind kind = tokens.list[i].kind;
-    return kind == please || kind == question || kind == dot || kind == comma || kind == quote || kind == close ||
-           kind == open || kind == colon || kind == dash ||
-           (kind == other && tokens.list[i].word.size() > 1 && !tokens.list[i].han &&
-            static_cast<unsigned char>(tokens.list[i].word.front()) >= 0xE2);
-  };
-  for (std::size_t i = 0; i < count; ++i) {
-    const Token& token = tokens.list[i];
-    // Not in the middle of a word or a code: v3.5, $20, %e7.
-    if (i > 0 && token.kind == number && token.begin == tokens.list[i - 1].end && token.digits > 0) {
-      const Token& before_it = tokens.list[i - 1];
-      if (before_it.kind == percent || before_it.kind == currency || before_it.kind == hash ||
-          (before_it.kind == other && is_letter(before_it.word.front())) || (before_it.kind == unit && !before_it.han))
-        continue;
-    }
-    if (i > 1 && token.kind == number && tokens.list[i - 1].kind == dot && tokens.list[i - 2].kind == number &&
-        token.begin == tokens.list[i - 1].end && tokens.list[i - 1].begin == tokens.list[i - 2].end)
-      continue;  // the fraction of a number
-    // What joins a time to something before it is no part of it.
-    if (token.kind == comma || token.kind == close || token.kind == of || token.kind == dot || token.kind == and_ ||
-        token.kind == colon ||
-        (token.kind == about && token.value != 2 && i + 1 < count && tokens.list[i + 1].kind != number))
-      continue;
-    // Words that are nothing else begin nothing, but for a few that the rules know by their letters.
-    if (token.kind == other && token.word != "q" && token.word != "my" && token.word != "t" &&
-        !token.word.starts_with('p') && token.word != "最" && token.word != "beginning")
-      continue;
+  std::size_t best = 0;
+  for (std::size_t i = 0; i < tokens.list.size(); ++i) {
+    if (!can_begin(tokens.list, i)) continue;
     auto found = grammar.at(i);
     if (!found || found->last <= i) continue;
-    bool whole_text = true;
-    for (std::size_t k = 0; k < i; ++k)
-      whole_text = whole_text && (fluff(k) || tokens.list[k].kind == Kind::on || tokens.list[k].kind == Kind::at ||
-                                  tokens.list[k].kind == the);
-    for (std::size_t k = found->last; k < count; ++k) whole_text = whole_text && fluff(k);
-    if (!whole_text && found->strength < kFair) continue;
-    if (whole_text && found->strength < kWeak) continue;
-    const auto repeats = [](const Expression& e) { return e.shape == Shape::recurrence ? 1 : 0; };
-    if (!best || found->strength > best->strength ||
-        (found->strength == best->strength &&
-         std::pair(repeats(*found), found->last - found->first) > std::pair(repeats(*best), best->last - best->first)))
-      best = found;
-    if (found->shape == Shape::moment) all.push_back(*found);
-    i = found->last - 1;
+    const bool whole = is_whole(tokens.list, *found);
+    if (found->strength < (whole ? kWeak : kFair)) continue;
+    if (whole) return found;
+    all.push_back(std::move(*found));
+    if (is_better(all.back(), all[best])) best = all.size() - 1;
+    i = all.back().last - 1;
   }
-  if (best) join_day_and_time(*best, all);
-  return best;
+  if (all.empty()) return std::nullopt;
+  Expression chosen = all[best];
+  join_day_and_time(chosen, all);
+  return chosen;
 }
 
 }  // namespace belfry::when

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,7 +30,9 @@ constexpr int kDepthMax = 3;
 
 class Grammar {
  public:
-  Grammar(const Tokens& tokens, bool chinese, Kept& kept, long& steps);
+  Grammar(const Tokens& tokens, bool chinese, Kept& kept);
+  // How many looks at a token it took so far.
+  long steps() const { return steps_most(text_) - std::max(steps_left_, 0l); }
   std::optional<Expression> at(std::size_t first) {
     at_ = first;
     strength_ = 0;
@@ -53,7 +56,7 @@ class Grammar {
     return token;
   }();
   const Token& peek(std::size_t ahead = 0) const {
-    if (++steps_ > steps_most_) ahead = tokens_.size();  // enough: nothing matches any more
+    if (--steps_left_ < 0) [[unlikely]] ahead = tokens_.size();  // enough: nothing matches any more
     return at_ + ahead < tokens_.size() ? tokens_[at_ + ahead] : kEnd;
   }
   bool is(Kind kind, std::size_t ahead = 0) const { return peek(ahead).kind == kind; }
@@ -193,8 +196,10 @@ class Grammar {
     KindSet needs;   // of these the text has at least one; none: it always may match
   };
   static const Rule kRules[];
-  static constexpr std::size_t kRuleCount = 33;
   static const std::array<std::uint64_t, kKinds> kRulesByStart;  // a bit for each rule
+  static const std::array<std::uint64_t, kKinds> kRulesByNeed;
+  static const std::uint64_t kRulesWithoutNeed;
+  static long steps_most(std::string_view text) { return kStepsPerByteMax * static_cast<long>(text.size()) / 2; }
   void look_at_the_whole();
   bool slot(Moment& m);
   bool connector();
@@ -205,11 +210,10 @@ class Grammar {
   bool expression(Expression& e);
 
   std::string_view text_;
-  const std::vector<Token>& tokens_;
+  std::span<const Token> tokens_;
   bool chinese_;
   Kept& kept_;
-  long& steps_;
-  long steps_most_;
+  mutable long steps_left_;
   KindSet present_{};        // what the text has
   std::uint64_t rules_ = 0;  // those of kRules that can match in it
   int depth_ = 0;  // of moments in moments: "a week after the day before Christmas"

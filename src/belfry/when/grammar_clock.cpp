@@ -596,9 +596,9 @@ std::string_view Grammar::city_zone() {
   std::string city(text_.substr(peek().begin, peek().end - peek().begin));
   if (city.front() < 'A' || city.front() > 'Z') return {};
   for (const char* const region : {"Asia/", "Europe/", "America/", "Africa/", "Australia/", "Pacific/", "Atlantic/"})
-    if (const std::string_view known = known_zone(region + city); !known.empty()) {
+    if (const auto known = Zone::named(region + city)) {
       at_ += 2;
-      return known;
+      return known->name();
     }
   return {};
 }

@@ -2,6 +2,7 @@
 // letters; then numbers are read and words looked up, the longest first.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -24,9 +25,6 @@ constexpr std::u32string_view kTraditional =
     U"驚惊尋寻頭头颱台預预畢毕電电話话說说題题學学習习業业"
     U"臨临體体費费闆板灑洒贖赎毀毁穌稣圖图龐庞蘭兰歐欧麗丽燈灯紅红"
     U"勝胜雞鸡義义衛卫產产傳传愛爱讀读書书醫医護护護护煙烟滅灭";
-
-constexpr char32_t kHanBegin = 0x4E00;
-constexpr char32_t kHanEnd = 0xA000;
 
 // By the character's distance from the first one.
 constexpr auto kSimplified = [] {
@@ -140,13 +138,24 @@ class Scanner {
                   fmt::format("the expression has {} bytes; at most {} are read", text_.size(), kTextBytesMax));
     std::size_t written = 0;
     for (std::size_t i = 0; i < text_.size();) {
+      places_[count_] = {static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(written)};
+      if (const auto byte = static_cast<unsigned char>(text_[i]); byte >= 0x20 && byte < 0x7F) {
+        codes_[count_++] = static_cast<unsigned char>(out_.normal[written++] = kAscii[byte]);
+        ++i;
+        continue;
+      }
+      if (const char32_t han = han_at(i); han != 0) {
+        codes_[count_++] = kSimplified[han - kHanBegin];
+        written += write_utf8(&out_.normal[written], static_cast<unsigned>(codes_[count_ - 1]));
+        i += 3;
+        continue;
+      }
       char32_t code = 0;
       const int length = utf8_sequence(text_.substr(i), &code);
       if (length == 0) return fail(Errc::invalid_argument, fmt::format("byte {} of the expression is not UTF-8", i));
       if ((code < 0x20 && code != '\t' && code != '\n' && code != '\r') || code == 0x7F)
         return fail(Errc::invalid_argument, fmt::format("byte {} of the expression is a control character", i));
       codes_[count_] = normal(code);
-      places_[count_] = {static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(written)};
       // No normal form has more bytes than the character itself.
       written += write_utf8(&out_.normal[written], static_cast<unsigned>(codes_[count_]));
       ++count_;
@@ -155,6 +164,15 @@ class Scanner {
     codes_[count_] = codes_[count_ + 1] = codes_[count_ + 2] = 0;  // no rule goes on from here
     places_[count_] = {static_cast<std::uint16_t>(text_.size()), static_cast<std::uint16_t>(written)};
     return {};
+  }
+
+  // The character of three bytes at this place if it is a Chinese one, else 0.
+  char32_t han_at(std::size_t i) const {
+    if (i + 3 > text_.size()) return 0;
+    const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text_[i + k]); };
+    if (byte(0) < 0xE4 || byte(0) > 0xE9 || (byte(1) & 0xC0) != 0x80 || (byte(2) & 0xC0) != 0x80) return 0;
+    const char32_t code = (byte(0) & 15u) << 12 | (byte(1) & 63u) << 6 | (byte(2) & 63u);
+    return code >= kHanBegin ? code : 0;
   }
 
   char32_t peek(std::size_t ahead = 0) const { return codes_[at_ + ahead]; }
@@ -276,22 +294,18 @@ class Scanner {
   // The longest word of the tables that begins here; how many characters it has.
   std::pair<const Word*, std::size_t> longest_han_word() const {
     static constexpr std::size_t kLongest = 10;
-    std::uint32_t lengths = lengths_of_words(peek());
+    const std::uint32_t lengths = words_.lengths(peek());
+    const std::size_t most = std::min({kLongest, count_ - at_, static_cast<std::size_t>(std::bit_width(lengths))});
     std::array<WordHash, kLongest + 1> hashes;
-    std::size_t known = 0;  // how many of them are there
-    const Word* found = nullptr;
-    std::size_t length = 0;
-    for (std::size_t n = 1; n <= kLongest && at_ + n <= count_ && (lengths >> n) != 0; ++n) {
+    for (std::size_t n = 1; n <= most; ++n) {
       hashes[n] = hashes[n - 1];
       hashes[n].add(codes_[at_ + n - 1]);
-      known = n;
     }
-    for (std::size_t n = known; n > 0 && !found; --n) {
+    for (std::size_t n = most; n > 0; --n) {
       if ((lengths >> n & 1) == 0) continue;
-      const WordEntry* entry = find_entry(hashes[n], normal_text(at_, at_ + n));
-      if (entry && entry->word) found = entry->word, length = n;
+      if (const Word* word = words_.find_word(hashes[n], normal_text(at_, at_ + n))) return {word, n};
     }
-    return {found, length};
+    return {nullptr, 0};
   }
 
   void han() {
@@ -304,8 +318,7 @@ class Scanner {
       length = 1;
       WordHash hash;
       hash.add(peek());
-      const WordEntry* alone = find_entry(hash, normal_text(at_, at_ + 1));
-      found = alone ? alone->word : nullptr;
+      found = words_.find_word(hash, normal_text(at_, at_ + 1));
     }
     const char32_t c = peek();
     const bool numeral = han_digit(c) >= 0 || han_scale(c) != 0 || c == U'廿' || c == U'卅';
@@ -335,7 +348,8 @@ class Scanner {
       size_ += write_utf8(&text_[size_], static_cast<unsigned>(c));
     }
     char last() const { return size_ > 0 ? text_[size_ - 1] : '\0'; }
-    const WordEntry* find() const { return find_entry(hash_, std::string_view(text_.data(), size_)); }
+    WordHash hash() const { return hash_; }
+    std::string_view text() const { return {text_.data(), size_}; }
 
     std::size_t at;  // the character behind it
 
@@ -370,14 +384,13 @@ class Scanner {
     Phrase phrase(at_);
     read_word(phrase);
     const std::size_t first_end = phrase.at;
-    const WordEntry* first = phrase.find();
+    const Dictionary::Entry* first = words_.find(phrase.hash(), phrase.text());
     const Word* found = first ? first->word : nullptr;
     std::size_t end = first_end;
     for (int words = 1; first && words < first->words_most && skip_gap(phrase); ++words) {
       phrase.add(U' ');
       read_word(phrase);
-      const WordEntry* longer = phrase.find();
-      if (longer && longer->word) found = longer->word, end = phrase.at;
+      if (const Word* longer = words_.find_word(phrase.hash(), phrase.text())) found = longer, end = phrase.at;
     }
     if (!found) return push(first_end, Kind::other, 0);
     take(*found, end - at_);
@@ -424,6 +437,7 @@ class Scanner {
     std::uint16_t text;    // where the character begins in the given text,
     std::uint16_t normal;  // and in the normal one
   };
+  const Dictionary& words_ = Dictionary::get();
   std::string_view text_;
   Tokens& out_;
   std::size_t count_ = 0;  // of characters

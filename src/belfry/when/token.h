@@ -206,6 +206,10 @@ struct Tokens {
 // Fills `out`, which must be empty. Refuses what is not UTF-8, has control characters or is longer than kTextBytesMax.
 Result<> scan(std::string_view text, Tokens& out);
 
+// The characters that words are made of in Chinese.
+inline constexpr char32_t kHanBegin = 0x4E00;
+inline constexpr char32_t kHanEnd = 0xA000;
+
 // A word of the tables; `second` stands if a word says two things (明早: tomorrow, morning).
 struct Word {
   std::string_view text;

@@ -2,9 +2,7 @@
 #include "belfry/when/words.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
-#include <vector>
 
 #include "belfry/base/utf8.h"
 #include "belfry/when/holidays.h"
@@ -1000,92 +998,62 @@ constexpr std::string_view kRegions[] = {
     "Asia/Shanghai",    "Australia/Sydney", "America/Sao_Paulo",
 };
 
-constexpr char32_t kHanBegin = 0x4E00;
-constexpr char32_t kHanEnd = 0xA000;
-
 char32_t take_character(std::string_view& text) {
   char32_t c = 0;
   text.remove_prefix(static_cast<std::size_t>(utf8_sequence(text, &c)));
   return c;
 }
 
-// Made once, when the first text is read.
-class Table {
- public:
-  Table() {
-    entries_.reserve(4'000);
-    for (const HolidayName& name : holiday_names()) holidays_.push_back({name.text, holiday, name.holiday});
-    for (const Word& word : kWords) add(word);
-    for (const Word& word : holidays_) add(word);
-  }
+}  // namespace
 
-  const WordEntry* find(WordHash hash, std::string_view text) const {
-    for (std::size_t slot = hash.value() % kSlots;; slot = (slot + 1) % kSlots) {
-      const std::uint16_t number = slots_[slot];
-      if (number == 0) return nullptr;
-      if (entries_[number - 1].text == text) return &entries_[number - 1];
-    }
-  }
-  std::uint32_t lengths(char32_t first) const {
-    return first >= kHanBegin && first < kHanEnd ? lengths_[first - kHanBegin] : 0;
-  }
-
- private:
-  static constexpr std::size_t kSlots = 16'384;
-
-  WordEntry& entry(WordHash hash, std::string_view text) {
-    if (const WordEntry* found = find(hash, text)) return entries_[static_cast<std::size_t>(found - entries_.data())];
-    std::size_t slot = hash.value() % kSlots;
-    while (slots_[slot] != 0) slot = (slot + 1) % kSlots;
-    entries_.push_back({.text = text});
-    slots_[slot] = static_cast<std::uint16_t>(entries_.size());
-    return entries_.back();
-  }
-
-  void add(const Word& word) {
-    std::string_view rest = word.text;
-    WordHash hash;
-    WordHash first_word;
-    std::size_t first_bytes = 0;
-    int spaces = 0;
-    int characters = 0;
-    char32_t first = 0;
-    while (!rest.empty()) {
-      const char32_t c = take_character(rest);
-      if (characters++ == 0) first = c;
-      if (c == U' ' && spaces++ == 0) first_word = hash, first_bytes = word.text.size() - rest.size() - 1;
-      hash.add(c);
-    }
-    WordEntry& own = entry(hash, word.text);
-    if (!own.word) own.word = &word;  // the first of the tables holds
-    if (spaces > 0) {
-      WordEntry& head = entry(first_word, word.text.substr(0, first_bytes));
-      head.words_most = std::max(head.words_most, spaces + 1);
-    }
-    if (first >= kHanBegin && first < kHanEnd)
-      lengths_[first - kHanBegin] |= static_cast<std::uint16_t>(1u << std::min(characters, 15));
-  }
-
-  std::vector<Word> holidays_;
-  std::vector<WordEntry> entries_;
-  std::array<std::uint16_t, kSlots> slots_{};  // one more than the place in `entries_`; 0 is free
-  std::array<std::uint16_t, kHanEnd - kHanBegin> lengths_{};
-};
-
-const Table& table() {
-  static const auto made = std::make_unique<const Table>();
+const Dictionary& Dictionary::get() {
+  static const std::unique_ptr<const Dictionary> made(new Dictionary);
   return *made;
 }
 
-}  // namespace
+Dictionary::Dictionary() {
+  entries_.reserve(4'000);
+  for (const HolidayName& name : holiday_names()) holidays_.push_back({name.text, holiday, name.holiday});
+  for (const Word& word : kWords) add(word);
+  for (const Word& word : holidays_) add(word);
+}
+
+Dictionary::Entry& Dictionary::entry(WordHash hash, std::string_view text) {
+  if (const Entry* found = find(hash, text)) return entries_[static_cast<std::size_t>(found - entries_.data())];
+  std::size_t slot = hash.value() % kSlots;
+  while (slots_[slot] != 0) slot = (slot + 1) % kSlots;
+  entries_.push_back({.hash = hash.value(), .text = text});
+  slots_[slot] = static_cast<std::uint16_t>(entries_.size());
+  return entries_.back();
+}
+
+void Dictionary::add(const Word& word) {
+  std::string_view rest = word.text;
+  WordHash hash;
+  WordHash first_word;
+  std::size_t first_bytes = 0;
+  int spaces = 0;
+  int characters = 0;
+  char32_t first = 0;
+  while (!rest.empty()) {
+    const char32_t c = take_character(rest);
+    if (characters++ == 0) first = c;
+    if (c == U' ' && spaces++ == 0) first_word = hash, first_bytes = word.text.size() - rest.size() - 1;
+    hash.add(c);
+  }
+  Entry& own = entry(hash, word.text);
+  if (!own.word) own.word = &word;  // the first of the tables holds
+  if (spaces > 0) {
+    Entry& head = entry(first_word, word.text.substr(0, first_bytes));
+    head.words_most = std::max(head.words_most, spaces + 1);
+  }
+  if (first >= kHanBegin && first < kHanEnd)
+    lengths_[first - kHanBegin] |= static_cast<std::uint16_t>(1u << std::min(characters, 15));
+}
 
 std::string_view region_name(int value) {
   const auto index = static_cast<std::size_t>(value - kRegion);
   return value >= kRegion && index < std::size(kRegions) ? kRegions[index] : std::string_view();
 }
-
-const WordEntry* find_entry(WordHash hash, std::string_view text) { return table().find(hash, text); }
-
-std::uint32_t lengths_of_words(char32_t first) { return table().lengths(first); }
 
 }  // namespace belfry::when

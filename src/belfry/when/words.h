@@ -1,8 +1,10 @@
 // The words of both languages, found while a text is read letter by letter.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "belfry/when/token.h"
 
@@ -18,15 +20,47 @@ class WordHash {
   std::uint64_t hash_ = 0xCBF29CE484222325u;
 };
 
-struct WordEntry {
-  std::string_view text;
-  const Word* word = nullptr;  // nothing: only the first word of phrases
-  int words_most = 1;          // of the longest phrase that begins with it
-};
-// Nothing if the tables have neither a word nor a phrase that begins with this word.
-const WordEntry* find_entry(WordHash hash, std::string_view text);
+class Dictionary {
+ public:
+  struct Entry {
+    std::uint64_t hash = 0;
+    std::string_view text;
+    const Word* word = nullptr;  // nothing: only the first word of phrases
+    int words_most = 1;          // of the longest phrase that begins with it
+  };
 
-// Bit n: a word of n characters begins with this Chinese character.
-std::uint32_t lengths_of_words(char32_t first);
+  // Made when the first text is read.
+  static const Dictionary& get();
+
+  // Nothing if the tables have neither a word nor a phrase that begins with this word.
+  const Entry* find(WordHash hash, std::string_view text) const {
+    for (std::size_t slot = hash.value() % kSlots;; slot = (slot + 1) % kSlots) {
+      const std::uint16_t number = slots_[slot];
+      if (number == 0) return nullptr;
+      const Entry& entry = entries_[number - 1];
+      if (entry.hash == hash.value() && entry.text == text) return &entry;
+    }
+  }
+  const Word* find_word(WordHash hash, std::string_view text) const {
+    const Entry* entry = find(hash, text);
+    return entry ? entry->word : nullptr;
+  }
+  // Bit n: a word of n characters begins with this Chinese character.
+  std::uint32_t lengths(char32_t first) const {
+    return first >= kHanBegin && first < kHanEnd ? lengths_[first - kHanBegin] : 0;
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 16'384;
+
+  Dictionary();
+  Entry& entry(WordHash hash, std::string_view text);
+  void add(const Word& word);
+
+  std::vector<Word> holidays_;
+  std::vector<Entry> entries_;
+  std::array<std::uint16_t, kSlots> slots_{};  // one more than the place in `entries_`; 0 is free
+  std::array<std::uint16_t, kHanEnd - kHanBegin> lengths_{};
+};
 
 }  // namespace belfry::when

@@ -1,10 +1,17 @@
 #include "belfry/when/zone.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
+#include <shared_mutex>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,65 +43,126 @@ bool is_zone_name(std::string_view name) {
   return std::filesystem::is_regular_file(std::filesystem::path(folder ? folder : "/usr/share/zoneinfo") / name, ec);
 }
 
+constexpr std::int64_t kTableBegin = -2'208'988'800;  // 1900
+constexpr std::int64_t kTableEnd = 4'102'444'800;       // 2100
+
+absl::CivilSecond civil(const Local& local) {
+  const absl::CivilDay day(year_of(local.date), month_of(local.date), day_of(local.date));
+  return absl::CivilSecond(day) + local.time.count();
+}
+
 }  // namespace
+
+struct Zone::Kept {
+  std::shared_mutex mutex;
+  std::map<std::string, std::unique_ptr<const Data>, std::less<>> zones;
+};
+
+Zone::Kept& Zone::kept() {
+  static Kept all;
+  return all;
+}
+
+const Zone::Data* Zone::find(std::string_view name) {
+  const std::shared_lock lock(kept().mutex);
+  const auto found = kept().zones.find(name);
+  return found == kept().zones.end() ? nullptr : found->second.get();
+}
+
+const Zone::Data* Zone::keep(std::string_view name, const absl::TimeZone& zone) {
+  auto data = std::make_unique<const Data>(name, zone);
+  const std::unique_lock lock(kept().mutex);
+  return kept().zones.try_emplace(data->name, std::move(data)).first->second.get();
+}
+
+Zone::Zone() {
+  static const Data* const utc_data = keep("UTC", absl::UTCTimeZone());
+  data_ = utc_data;
+}
 
 Result<Zone> Zone::named(std::string_view name) {
   if (const auto offset = parse_offset(name)) return fixed(*offset);
-  Zone zone;
-  if (!is_zone_name(name) || !absl::LoadTimeZone(std::string(name), &zone.zone_))
+  if (const Data* known = find(name)) return Zone(known);
+  absl::TimeZone loaded;
+  if (!is_zone_name(name) || !absl::LoadTimeZone(std::string(name), &loaded))
     return fail(Errc::unknown_timezone,
                 fmt::format("\"{}\" is not a time zone; an IANA name like Asia/Shanghai or an offset like +08:00 is",
                             name.substr(0, 64)));
-  zone.name_ = name;
-  return zone;
-}
-
-std::string_view known_zone(const std::string& name) {
-  const auto zone = Zone::named(name);
-  if (!zone) return {};
-  static std::mutex mutex;
-  static std::set<std::string> names;
-  const std::lock_guard lock(mutex);
-  return *names.insert(name).first;
+  return Zone(keep(name, loaded));
 }
 
 Zone Zone::fixed(int offset_seconds) {
-  Zone zone;
-  zone.zone_ = absl::FixedTimeZone(offset_seconds);
   const int minutes = std::abs(offset_seconds) / 60;
-  zone.name_ = fmt::format("{}{:02}:{:02}", offset_seconds < 0 ? '-' : '+', minutes / 60, minutes % 60);
-  return zone;
+  std::array<char, 8> name{};
+  const auto end = fmt::format_to(name.begin(), "{}{:02}:{:02}", offset_seconds < 0 ? '-' : '+', minutes / 60, minutes % 60);
+  const std::string_view text(name.begin(), end);
+  const Data* known = find(text);
+  return Zone(known ? known : keep(text, absl::FixedTimeZone(offset_seconds)));
 }
 
-Local Zone::local(Instant instant) const {
-  const auto at = zone_.At(absl::FromUnixSeconds(instant.time_since_epoch().count()));
-  const absl::CivilSecond& cs = at.cs;
-  return {date_of(static_cast<int>(cs.year()), cs.month(), cs.day()),
-          Seconds{cs.hour() * 3600 + cs.minute() * 60 + cs.second()}};
+Zone::Data::Data(std::string_view called, const absl::TimeZone& loaded)
+    : name(called), zone(loaded), first_offset(loaded.At(absl::FromUnixSeconds(kTableBegin)).offset) {
+  absl::TimeZone::CivilTransition change;
+  std::int64_t at = kTableBegin;
+  while (zone.NextTransition(absl::FromUnixSeconds(at), &change)) {
+    at = absl::ToUnixSeconds(zone.At(change.to).trans);
+    if (at >= kTableEnd) break;
+    const int before = changes.empty() ? first_offset : changes.back().after;
+    const Change found{at, before, zone.At(absl::FromUnixSeconds(at)).offset};
+    in_table = in_table && (changes.empty() || changes.back().local_end() <= std::min(found.local_begin(), at + before));
+    changes.push_back(found);
+  }
+}
+
+bool Zone::in_table(std::int64_t seconds) const {
+  constexpr std::int64_t kMargin = 2 * 86'400;  // local times differ from instants by less
+  return data_->in_table && seconds >= kTableBegin + kMargin && seconds < kTableEnd - kMargin;
 }
 
 int Zone::offset_seconds(Instant instant) const {
-  return zone_.At(absl::FromUnixSeconds(instant.time_since_epoch().count())).offset;
+  const std::int64_t seconds = instant.time_since_epoch().count();
+  if (!in_table(seconds)) return data_->zone.At(absl::FromUnixSeconds(seconds)).offset;
+  const auto& changes = data_->changes;
+  const auto next = std::upper_bound(changes.begin(), changes.end(), seconds,
+                                     [](std::int64_t at, const Change& change) { return at < change.at; });
+  return next == changes.begin() ? data_->first_offset : std::prev(next)->after;
 }
 
+Local Zone::local(Instant instant) const {
+  const Seconds there = instant.time_since_epoch() + Seconds{offset_seconds(instant)};
+  const Days day = std::chrono::floor<Days>(there);
+  return {Date{day}, there - day};
+}
+
+template <class Threshold>
+Instant Zone::instant_by_table(std::int64_t local, Threshold threshold) const {
+  const auto& changes = data_->changes;
+  const auto next =
+      std::upper_bound(changes.begin(), changes.end(), local,
+                       [&](std::int64_t at, const Change& change) { return at < std::invoke(threshold, change); });
+  const int offset = next == changes.begin() ? data_->first_offset : std::prev(next)->after;
+  return Instant{Seconds{local - offset}};
+}
+
+// Before the step is where a skipped time moves forward from, and the first of two.
 Instant Zone::instant(const Local& local) const {
-  const absl::CivilDay day(year_of(local.date), month_of(local.date), day_of(local.date));
-  // Before the step is where a skipped time moves forward from, and the first of two.
-  const auto at = zone_.At(absl::CivilSecond(day) + local.time.count());
-  return Instant{Seconds{absl::ToUnixSeconds(at.pre)}};
+  const std::int64_t seconds = (local.date.time_since_epoch() + local.time).count();
+  if (in_table(seconds)) return instant_by_table(seconds, &Change::local_end);
+  return Instant{Seconds{absl::ToUnixSeconds(data_->zone.At(civil(local)).pre)}};
 }
 
 Instant Zone::later_instant(const Local& local) const {
-  const absl::CivilDay day(year_of(local.date), month_of(local.date), day_of(local.date));
-  const auto at = zone_.At(absl::CivilSecond(day) + local.time.count());
+  const std::int64_t seconds = (local.date.time_since_epoch() + local.time).count();
+  if (in_table(seconds)) return instant_by_table(seconds, &Change::local_begin);
+  const auto at = data_->zone.At(civil(local));
   return Instant{Seconds{absl::ToUnixSeconds(at.kind == absl::TimeZone::TimeInfo::REPEATED ? at.post : at.pre)}};
 }
 
 std::int64_t Zone::next_change(std::int64_t seconds) const {
   absl::TimeZone::CivilTransition change;
   const absl::Time from = absl::FromUnixSeconds(seconds);
-  if (!zone_.NextTransition(from, &change)) return INT64_MAX;
-  const auto info = zone_.At(change.to);
+  if (!data_->zone.NextTransition(from, &change)) return INT64_MAX;
+  const auto info = data_->zone.At(change.to);
   return absl::ToUnixSeconds(info.trans);
 }
 
