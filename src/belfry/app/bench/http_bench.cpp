@@ -102,15 +102,15 @@ struct Seen {
 // for the disk.
 class Acker {
  public:
-  // Then the receiver does wait: leases end.
-  static constexpr std::size_t kBehindMax = 100'000;
+  // Then the receiver does wait: leases end after 30 s.
+  static constexpr Nanos kBehindMax = 10s;
 
   Acker(int port, const std::string& recipient)
       : connection_(port), path_(fmt::format("/v1/mailboxes/{}:ack", recipient)) {}
 
-  void add(std::string_view lease) { leases_.emplace_back(lease); }
+  void add(std::string_view lease) { leases_.emplace_back(elapsed_now(), lease); }
   void send() {
-    while (outstanding_ && (connection_.readable() || leases_.size() > kBehindMax)) take_answer();
+    while (outstanding_ && (connection_.readable() || is_behind())) take_answer();
     if (!outstanding_ && !leases_.empty()) begin();
   }
   void finish() {
@@ -121,10 +121,11 @@ class Acker {
   }
 
  private:
+  bool is_behind() const { return !leases_.empty() && elapsed_now() - leases_.front().first > kBehindMax; }
   void begin() {
     const std::size_t count = std::min(leases_.size(), static_cast<std::size_t>(kReceiveMax));
     std::string body = R"({"leases":[)";
-    for (std::size_t i = 0; i < count; ++i) body += fmt::format("{}{}", i == 0 ? "" : ",", leases_[i]);
+    for (std::size_t i = 0; i < count; ++i) body += fmt::format("{}{}", i == 0 ? "" : ",", leases_[i].second);
     leases_.erase(leases_.begin(), leases_.begin() + static_cast<std::ptrdiff_t>(count));
     connection_.send("POST", path_, body + "]}");
     outstanding_ = true;
@@ -139,7 +140,7 @@ class Acker {
 
   HttpConnection connection_;
   std::string path_;
-  std::deque<std::string> leases_;
+  std::deque<std::pair<Nanos, std::string>> leases_;  // since when
   bool outstanding_ = false;
 };
 
