@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <climits>
 #include <cstddef>
 #include <forward_list>
 #include <optional>
@@ -40,6 +41,26 @@ class Span {
   std::size_t size_ = 0;
 };
 
+// An optional number that takes four bytes, all zeros if there is none: INT_MIN is not one.
+class Maybe {
+ public:
+  constexpr Maybe() = default;
+  constexpr Maybe(int value) : bits_(value ^ INT_MIN) {}
+  constexpr explicit operator bool() const { return bits_ != 0; }
+  constexpr int operator*() const { return bits_ ^ INT_MIN; }
+  constexpr int value_or(int otherwise) const { return bits_ != 0 ? **this : otherwise; }
+  constexpr void reset() { bits_ = 0; }
+  constexpr bool operator==(const Maybe&) const = default;
+
+  template <class... More>
+  static constexpr bool any(const More&... maybe) {
+    return (maybe.bits_ | ...) != 0;
+  }
+
+ private:
+  int bits_ = 0;
+};
+
 struct Clock {
   int hour = 0;
   int minute = 0;
@@ -60,25 +81,25 @@ struct Nth {
 // Copied on every trial of a rule, so it owns nothing: spans and anchors lie in the `Kept` of the text.
 struct Moment {
   // --- the day ---
-  std::optional<int> year;
-  std::optional<int> month;
-  std::optional<int> day;
+  Maybe year;
+  Maybe month;
+  Maybe day;
   bool day_first_possible = false;  // 3/4: which is the month?
   bool lunar = false;
-  std::optional<int> day_offset;  // today 0
-  std::optional<int> weekday;
-  std::optional<int> week;  // 0 this week, 1 next, -1 last
-  std::optional<int> month_offset;
-  std::optional<int> quarter;  // 1 to 4
-  std::optional<int> quarter_offset;
-  std::optional<int> year_offset;
-  std::optional<int> decade_offset;
-  std::optional<int> holiday;
-  std::optional<int> term;
+  Maybe day_offset;  // today 0
+  Maybe weekday;
+  Maybe week;  // 0 this week, 1 next, -1 last
+  Maybe month_offset;
+  Maybe quarter;  // 1 to 4
+  Maybe quarter_offset;
+  Maybe year_offset;
+  Maybe decade_offset;
+  Maybe holiday;
+  Maybe term;
   std::optional<Nth> nth;
-  std::optional<int> iso_week;
-  std::optional<int> season;
-  std::optional<int> half_year;
+  Maybe iso_week;
+  Maybe season;
+  Maybe half_year;
   bool weekend = false;
   int shade = 0;  // "late July": its second half
   bool shade_from_today = false;
@@ -96,7 +117,7 @@ struct Moment {
   std::optional<Part> part;
   int part_shade = 0;  // -1 early, 1 late
   bool same_time = false;
-  std::optional<int> zone_minutes;  // the zone that the text names: an offset,
+  Maybe zone_minutes;  // the zone that the text names: an offset,
   std::string_view region;          // or an IANA name
 
   // --- relative ---
@@ -107,9 +128,9 @@ struct Moment {
 
   // --- a range that is said in one piece: from 2 to 4pm, July 13-15, for 3 hours ---
   std::optional<Clock> until_clock;
-  std::optional<int> until_day;
-  std::optional<int> until_month;
-  std::optional<int> until_year;
+  Maybe until_day;
+  Maybe until_month;
+  Maybe until_year;
   const Span* length = nullptr;
   const Span* reach = nullptr;  // the next three days; with `direction`
   std::optional<Unit> rest_of;  // the rest of the week
@@ -120,8 +141,9 @@ struct Moment {
   bool after = false;  // "after 2026": what comes when the period is over
 
   bool has_day() const {
-    return year || month || day || day_offset || weekday || week || month_offset || quarter || quarter_offset ||
-           year_offset || decade_offset || holiday || term || nth || iso_week || season || half_year || weekend || edge;
+    return Maybe::any(year, month, day, day_offset, weekday, week, month_offset, quarter, quarter_offset, year_offset,
+                      decade_offset, holiday, term, iso_week, season, half_year) ||
+           nth || weekend || edge;
   }
   bool has_time() const { return clock || part || same_time; }
   bool is_range() const { return until_clock || until_day || until_month || until_year || length || reach || rest_of; }
@@ -169,8 +191,8 @@ struct Expression {
 // How many looks at a token a text may take, whatever it says.
 inline constexpr long kStepsPerByteMax = 2'000;
 
-// The expression in a text: the whole of it, or the best part of a sentence; nothing if there is none. It is good for as
+// The expression in a text: the whole of it, or the best part of a sentence; false if there is none. It is good for as
 // long as `kept` is.
-std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, Kept& kept, long& steps);
+bool find_expression(const Tokens& tokens, bool chinese, Kept& kept, long& steps, Expression& out);
 
 }  // namespace belfry::when

@@ -799,7 +799,7 @@ bool is_better(const Expression& one, const Expression& other) {
 
 }  // namespace
 
-std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, Kept& kept, long& steps) {
+bool find_expression(const Tokens& tokens, bool chinese, Kept& kept, long& steps, Expression& out) {
   Grammar grammar(tokens, chinese, kept);
   struct Count {
     const Grammar& grammar;
@@ -809,20 +809,18 @@ std::optional<Expression> find_expression(const Tokens& tokens, bool chinese, Ke
   std::vector<Expression> all;
   std::size_t best = 0;
   for (std::size_t i = 0; i < tokens.list.size(); ++i) {
-    if (!can_begin(tokens.list, i)) continue;
-    auto found = grammar.at(i);
-    if (!found || found->last <= i) continue;
-    const bool whole = is_whole(tokens.list, *found);
-    if (found->strength < (whole ? kWeak : kFair)) continue;
-    if (whole) return found;
-    all.push_back(std::move(*found));
-    if (is_better(all.back(), all[best])) best = all.size() - 1;
-    i = all.back().last - 1;
+    if (!can_begin(tokens.list, i) || !grammar.at(i, out)) continue;
+    const bool whole = is_whole(tokens.list, out);
+    if (out.strength < (whole ? kWeak : kFair)) continue;
+    if (whole) return true;
+    all.push_back(out);
+    if (is_better(out, all[best])) best = all.size() - 1;
+    i = out.last - 1;
   }
-  if (all.empty()) return std::nullopt;
-  Expression chosen = all[best];
-  join_day_and_time(chosen, all);
-  return chosen;
+  if (all.empty()) return false;
+  out = all[best];
+  join_day_and_time(out, all);
+  return true;
 }
 
 }  // namespace belfry::when

@@ -33,19 +33,20 @@ class Grammar {
   Grammar(const Tokens& tokens, bool chinese, Kept& kept);
   // How many looks at a token it took so far.
   long steps() const { return steps_most(text_) - std::max(steps_left_, 0l); }
-  std::optional<Expression> at(std::size_t first) {
+  // The expression that begins with this token; false if none does.
+  bool at(std::size_t first, Expression& e) {
     at_ = first;
     strength_ = 0;
     impossible_.reset();
     depth_ = 0;
     clock_expected_ = clock_may_follow_ = bare_hour_ = range_end_ = on_before_ = cantonese_ = false;
-    Expression e;
+    e = {};
     e.first = first;
-    if (!expression(e)) return std::nullopt;
+    if (!expression(e)) return false;
     e.last = at_;
     e.strength = strength_;
     e.impossible = impossible_;
-    return e;
+    return e.last > first;
   }
 
  private:
@@ -110,6 +111,7 @@ class Grammar {
   bool amount(Amount& out);
   static int rank(Unit unit);
   bool span(Span& out);
+  bool read_span(Span& out);
 
   // --- times of day ---
   bool meridiem_word(std::optional<int>& out);
@@ -226,6 +228,13 @@ class Grammar {
   bool range_end_ = false;         // the end of a range is being read
   bool on_before_ = false;
   bool cantonese_ = false;
+  // The span that was read last: several rules begin with one, and each would read it again.
+  struct {
+    std::size_t begin = SIZE_MAX;
+    std::size_t end = 0;
+    bool found = false;
+    Span span;
+  } last_span_;
 };
 
 }  // namespace belfry::when

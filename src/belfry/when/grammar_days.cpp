@@ -609,7 +609,7 @@ bool Grammar::period(Moment& m) {
     if (what.kind == Kind::unit &&
         (what.unit() == Unit::month || what.unit() == Unit::year || what.unit() == Unit::week)) {
       at_ += 2;
-      std::optional<int>& slot = what.unit() == Unit::month  ? m.month_offset
+      Maybe& slot = what.unit() == Unit::month  ? m.month_offset
                                  : what.unit() == Unit::year ? m.year_offset
                                                              : m.week;
       if (slot) return back();

@@ -368,6 +368,18 @@ int Grammar::rank(Unit unit) {
 }
 
 bool Grammar::span(Span& out) {
+  if (last_span_.begin != at_) {
+    const std::size_t begin = at_;
+    last_span_.found = read_span(last_span_.span);
+    last_span_.begin = begin;
+    last_span_.end = at_;
+  }
+  at_ = last_span_.end;
+  if (last_span_.found) out = last_span_.span;
+  return last_span_.found;
+}
+
+bool Grammar::read_span(Span& out) {
   Amount first;
   if (!amount(first)) return false;
   out = Span(first);

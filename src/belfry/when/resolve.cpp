@@ -70,7 +70,7 @@ class Resolver {
     bool day_only = false;
     bool given_day = false;
     std::optional<Local> other;  // the other reading
-    std::optional<int> zone_minutes;
+    Maybe zone_minutes;
     std::string_view region;
   };
 
@@ -199,7 +199,7 @@ class Resolver {
       }
     } else {
       if (e.start.month) {
-        rule.month = e.start.month;
+        rule.month = *e.start.month;
         const bool in_month = rule.unit == Unit::day || rule.unit == Unit::week || !rule.weekdays.empty();
         if (!in_month || e.start.day) {
           rule.unit = Unit::year;

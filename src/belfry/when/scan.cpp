@@ -291,6 +291,11 @@ class Scanner {
     return true;
   }
 
+  const Word* han_word(WordHash hash, std::size_t length) const {
+    const Dictionary::Entry* entry = words_.find(hash);
+    return entry && entry->text == normal_text(at_, at_ + length) ? entry->word : nullptr;
+  }
+
   // The longest word of the tables that begins here; how many characters it has.
   std::pair<const Word*, std::size_t> longest_han_word() const {
     static constexpr std::size_t kLongest = 10;
@@ -303,7 +308,7 @@ class Scanner {
     }
     for (std::size_t n = most; n > 0; --n) {
       if ((lengths >> n & 1) == 0) continue;
-      if (const Word* word = words_.find_word(hashes[n], normal_text(at_, at_ + n))) return {word, n};
+      if (const Word* word = han_word(hashes[n], n)) return {word, n};
     }
     return {nullptr, 0};
   }
@@ -318,7 +323,7 @@ class Scanner {
       length = 1;
       WordHash hash;
       hash.add(peek());
-      found = words_.find_word(hash, normal_text(at_, at_ + 1));
+      found = han_word(hash, 1);
     }
     const char32_t c = peek();
     const bool numeral = han_digit(c) >= 0 || han_scale(c) != 0 || c == U'廿' || c == U'卅';
@@ -338,59 +343,71 @@ class Scanner {
     out_.list.push_back(second);
   }
 
-  // The text of a word or a phrase as the tables have it, and where its words end. Apostrophes do not count.
-  class Phrase {
-   public:
-    explicit Phrase(std::size_t begin) : at(begin) {}
-    void add(char32_t c) {
-      if (size_ + 4 > text_.size()) return;  // no word of the tables gets here
-      hash_.add(c);
-      size_ += write_utf8(&text_[size_], static_cast<unsigned>(c));
-    }
-    char last() const { return size_ > 0 ? text_[size_ - 1] : '\0'; }
-    WordHash hash() const { return hash_; }
-    std::string_view text() const { return {text_.data(), size_}; }
-
-    std::size_t at;  // the character behind it
-
-   private:
-    WordHash hash_;
-    std::size_t size_ = 0;
-    std::array<char, 64> text_;  // longer than every phrase of the tables
-  };
-
   bool letter_at(std::size_t i) const { return is_letter(codes_[i]); }
 
-  void read_word(Phrase& phrase) const {
-    std::size_t& i = phrase.at;
+  // Hashes a word as the tables have it, without apostrophes; where it ends.
+  std::size_t read_word(std::size_t i, WordHash& hash) const {
     const std::size_t begin = i;
-    while (letter_at(i) || (codes_[i] == U'\'' && i > begin && letter_at(i + 1))) {
-      if (codes_[i] != U'\'') phrase.add(codes_[i]);
+    while (true) {
+      const char32_t c = codes_[i];
+      if (is_letter(c))
+        hash.add(c);
+      else if (c != U'\'' || i == begin || !letter_at(i + 1))
+        break;
       ++i;
     }
-    if (codes_[i] == U'\'' && phrase.last() == 's' && (i + 1 == count_ || codes_[i + 1] == U' ')) ++i;  // workers'
+    if (codes_[i] == U'\'' && codes_[i - 1] == U's' && (i + 1 == count_ || codes_[i + 1] == U' ')) ++i;  // workers'
+    return i;
   }
 
-  // Over what may stand between the words of a phrase; false if no word follows.
-  bool skip_gap(Phrase& phrase) const {
-    std::size_t& i = phrase.at;
+  // Behind what may stand between the words of a phrase; the same place if no word follows.
+  std::size_t skip_gap(std::size_t i) const {
     const std::size_t begin = i;
     while ((codes_[i] == U' ' || codes_[i] == U'-' || codes_[i] == U'.') && i - begin < 3) ++i;
-    return i > begin && letter_at(i);
+    return letter_at(i) ? i : begin;
+  }
+
+  // Whether the characters up to `end` are these words, but for apostrophes and what stands between the words.
+  bool is_phrase(std::string_view words, std::size_t end) const {
+    std::size_t i = at_;
+    for (std::size_t k = 0; k < words.size();) {
+      while (i < end && codes_[i] == U'\'') ++i;
+      if (i >= end) return false;
+      if (words[k] == ' ') {
+        const std::size_t behind = skip_gap(i);
+        if (behind == i) return false;
+        i = behind;
+        ++k;
+        continue;
+      }
+      char32_t c = 0;
+      k += static_cast<std::size_t>(utf8_sequence(words.substr(k), &c));
+      if (codes_[i++] != c) return false;
+    }
+    return true;
+  }
+
+  const Dictionary::Entry* entry_up_to(std::size_t end, WordHash hash) const {
+    const Dictionary::Entry* entry = words_.find(hash);
+    if (!entry) return nullptr;
+    return entry->text == normal_text(at_, end) || is_phrase(entry->text, end) ? entry : nullptr;
   }
 
   // Words with spaces in them ("day after tomorrow") go before shorter ones.
   void latin() {
-    Phrase phrase(at_);
-    read_word(phrase);
-    const std::size_t first_end = phrase.at;
-    const Dictionary::Entry* first = words_.find(phrase.hash(), phrase.text());
+    WordHash hash;
+    std::size_t behind = read_word(at_, hash);
+    const std::size_t first_end = behind;
+    const Dictionary::Entry* first = entry_up_to(behind, hash);
     const Word* found = first ? first->word : nullptr;
     std::size_t end = first_end;
-    for (int words = 1; first && words < first->words_most && skip_gap(phrase); ++words) {
-      phrase.add(U' ');
-      read_word(phrase);
-      if (const Word* longer = words_.find_word(phrase.hash(), phrase.text())) found = longer, end = phrase.at;
+    for (int words = 1; first && words < first->words_most; ++words) {
+      const std::size_t next = skip_gap(behind);
+      if (next == behind) break;
+      hash.add(U' ');
+      behind = read_word(next, hash);
+      const Dictionary::Entry* longer = entry_up_to(behind, hash);
+      if (longer && longer->word) found = longer->word, end = behind;
     }
     if (!found) return push(first_end, Kind::other, 0);
     take(*found, end - at_);

@@ -85,26 +85,26 @@ Result<Reading> read_counting(std::string_view text, const Reference& reference,
   const bool chinese =
       reference.language == Language::chinese || (reference.language == Language::automatic && tokens.has_han);
   Kept kept;
-  const auto expression = find_expression(tokens, chinese, kept, steps);
-  if (!expression) {
+  Expression expression;
+  if (!find_expression(tokens, chinese, kept, steps, expression)) {
     if (text.empty())
       return fail(Errc::not_a_time, "the text is empty; a time like \"tomorrow at 9\" or 明天9点 is wanted");
     return fail(Errc::not_a_time, fmt::format("{} says nothing about time", quoted(text)));
   }
   const Instant now = std::chrono::floor<Seconds>(reference.now);
-  BELFRY_TRY(const Resolved resolved, resolve(*expression, now, reference.zone));
-  const auto own = zone_in(expression->start);
+  BELFRY_TRY(Resolved resolved, resolve(expression, now, reference.zone));
+  const auto own = zone_in(expression.start);
   // What counts from this moment counts from its fraction of a second, too: never early.
   const Millis fraction = resolved.relative || resolved.at == now ? reference.now - now : Millis{0};
   Reading reading;
-  reading.kind = kind_of(*expression, resolved);
+  reading.kind = kind_of(expression, resolved);
   reading.at = resolved.at + fraction;
   reading.day_only = resolved.day_only;
   reading.zone = own ? *own : reference.zone;
   reading.zone_source = own ? ZoneSource::text : reference.zone_source;
-  reading.rule = resolved.rule;
-  reading.begin_byte = tokens.list[expression->first].begin;
-  reading.end_byte = tokens.list[expression->last - 1].end;
+  reading.rule = std::move(resolved.rule);
+  reading.begin_byte = tokens.list[expression.first].begin;
+  reading.end_byte = tokens.list[expression.last - 1].end;
   if (resolved.end) reading.end = *resolved.end + (resolved.relative_end ? reference.now - now : Millis{0});
   for (const Instant other : resolved.alternatives) reading.alternatives.emplace_back(other);
   // An ISO instant may have fractions of a second, which the grammar does not see.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "belfry/base/assert.h"
 #include "belfry/base/utf8.h"
 #include "belfry/when/holidays.h"
 
@@ -1019,7 +1020,10 @@ Dictionary::Dictionary() {
 }
 
 Dictionary::Entry& Dictionary::entry(WordHash hash, std::string_view text) {
-  if (const Entry* found = find(hash, text)) return entries_[static_cast<std::size_t>(found - entries_.data())];
+  if (const Entry* found = find(hash)) {
+    BELFRY_ASSERT(found->text == text);
+    return entries_[static_cast<std::size_t>(found - entries_.data())];
+  }
   std::size_t slot = hash.value() % kSlots;
   while (slots_[slot] != 0) slot = (slot + 1) % kSlots;
   entries_.push_back({.hash = hash.value(), .text = text});

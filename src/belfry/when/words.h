@@ -32,18 +32,13 @@ class Dictionary {
   // Made when the first text is read.
   static const Dictionary& get();
 
-  // Nothing if the tables have neither a word nor a phrase that begins with this word.
-  const Entry* find(WordHash hash, std::string_view text) const {
+  // What has this hash: a word, or the first word of phrases. Whether it is the text that was hashed, the caller must see.
+  const Entry* find(WordHash hash) const {
     for (std::size_t slot = hash.value() % kSlots;; slot = (slot + 1) % kSlots) {
       const std::uint16_t number = slots_[slot];
       if (number == 0) return nullptr;
-      const Entry& entry = entries_[number - 1];
-      if (entry.hash == hash.value() && entry.text == text) return &entry;
+      if (entries_[number - 1].hash == hash.value()) return &entries_[number - 1];
     }
-  }
-  const Word* find_word(WordHash hash, std::string_view text) const {
-    const Entry* entry = find(hash, text);
-    return entry ? entry->word : nullptr;
   }
   // Bit n: a word of n characters begins with this Chinese character.
   std::uint32_t lengths(char32_t first) const {

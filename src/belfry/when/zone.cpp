@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -92,12 +93,15 @@ Result<Zone> Zone::named(std::string_view name) {
 }
 
 Zone Zone::fixed(int offset_seconds) {
-  const int minutes = std::abs(offset_seconds) / 60;
-  std::array<char, 8> name{};
-  const auto end = fmt::format_to(name.begin(), "{}{:02}:{:02}", offset_seconds < 0 ? '-' : '+', minutes / 60, minutes % 60);
-  const std::string_view text(name.begin(), end);
-  const Data* known = find(text);
-  return Zone(known ? known : keep(text, absl::FixedTimeZone(offset_seconds)));
+  constexpr int kMinutesMost = 18 * 60;  // of parse_offset; whoever asks for more gets the nearest
+  static std::array<std::atomic<const Data*>, 2 * kMinutesMost + 1> known{};
+  const int minutes = std::clamp(offset_seconds / 60, -kMinutesMost, kMinutesMost);
+  std::atomic<const Data*>& slot = known[static_cast<std::size_t>(minutes + kMinutesMost)];
+  if (const Data* data = slot.load(std::memory_order_acquire)) return Zone(data);
+  const std::string name = fmt::format("{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60, std::abs(minutes) % 60);
+  const Data* data = keep(name, absl::FixedTimeZone(minutes * 60));
+  slot.store(data, std::memory_order_release);
+  return Zone(data);
 }
 
 Zone::Data::Data(std::string_view called, const absl::TimeZone& loaded)
