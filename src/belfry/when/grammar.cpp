@@ -294,7 +294,7 @@ constexpr std::uint64_t Grammar::kRulesWithoutNeed = [] {
 
 Grammar::Grammar(const Tokens& tokens, bool chinese, Kept& kept)
     : text_(tokens.text),
-      tokens_(tokens.list),
+      tokens_(tokens.all()),
       chinese_(chinese),
       kept_(kept),
       steps_left_(steps_most(tokens.text)),
@@ -753,7 +753,7 @@ bool is_fluff(const Token& t) {
 bool touches(const Token& first, const Token& second) { return first.end == second.begin; }
 
 // In the middle of a word, a code or a number: v3.5, $20, %e7.
-bool inside_a_word(const std::vector<Token>& list, std::size_t i) {
+bool inside_a_word(std::span<const Token> list, std::size_t i) {
   if (i == 0 || list[i].kind != number || !touches(list[i - 1], list[i])) return false;
   const Token& before_it = list[i - 1];
   if (before_it.kind == dot) return i > 1 && list[i - 2].kind == number && touches(list[i - 2], before_it);
@@ -762,7 +762,7 @@ bool inside_a_word(const std::vector<Token>& list, std::size_t i) {
          (before_it.kind == other && is_letter(before_it.word.front())) || (before_it.kind == unit && !before_it.han);
 }
 
-bool can_begin(const std::vector<Token>& list, std::size_t i) {
+bool can_begin(std::span<const Token> list, std::size_t i) {
   const Token& t = list[i];
   switch (t.kind) {
     // What joins a time to something before it is no part of it.
@@ -781,7 +781,7 @@ bool can_begin(const std::vector<Token>& list, std::size_t i) {
   }
 }
 
-bool is_whole(const std::vector<Token>& list, const Expression& e) {
+bool is_whole(std::span<const Token> list, const Expression& e) {
   const auto joins = [](const Token& t) { return t.kind == Kind::on || t.kind == Kind::at || t.kind == the; };
   for (std::size_t k = 0; k < e.first; ++k)
     if (!is_fluff(list[k]) && !joins(list[k])) return false;
@@ -806,11 +806,12 @@ bool find_expression(const Tokens& tokens, bool chinese, Kept& kept, long& steps
     long& steps;
     ~Count() { steps += grammar.steps(); }
   } const count{grammar, steps};
+  const std::span<const Token> list = tokens.all();
   std::vector<Expression> all;
   std::size_t best = 0;
-  for (std::size_t i = 0; i < tokens.list.size(); ++i) {
-    if (!can_begin(tokens.list, i) || !grammar.at(i, out)) continue;
-    const bool whole = is_whole(tokens.list, out);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (!can_begin(list, i) || !grammar.at(i, out)) continue;
+    const bool whole = is_whole(list, out);
     if (out.strength < (whole ? kWeak : kFair)) continue;
     if (whole) return true;
     all.push_back(out);

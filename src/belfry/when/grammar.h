@@ -51,14 +51,11 @@ class Grammar {
 
  private:
   // --- tokens ---
-  static constexpr Token kEnd = [] {
-    Token token;
-    token.kind = Kind::end_of_text;
-    return token;
-  }();
   const Token& peek(std::size_t ahead = 0) const {
-    if (--steps_left_ < 0) [[unlikely]] ahead = tokens_.size();  // enough: nothing matches any more
-    return at_ + ahead < tokens_.size() ? tokens_[at_ + ahead] : kEnd;
+    const Token* const first = tokens_.data();
+    // Enough: nothing matches any more.
+    if (--steps_left_ < 0) [[unlikely]] return first[tokens_.size()];
+    return first[at_ + ahead];
   }
   bool is(Kind kind, std::size_t ahead = 0) const { return peek(ahead).kind == kind; }
   bool accept(Kind kind) {

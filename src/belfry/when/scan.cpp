@@ -126,8 +126,11 @@ class Scanner {
   Result<> run() {
     BELFRY_CHECK(decode());
     out_.text = text_;
-    out_.list.reserve(count_ / 2 + 4);
+    out_.list.reserve(count_ / 2 + 4 + Tokens::kEnds);
     while (at_ < count_) step();
+    Token end;
+    end.kind = Kind::end_of_text;
+    out_.list.resize(out_.list.size() + Tokens::kEnds, end);
     return {};
   }
 

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory_resource>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -158,15 +161,15 @@ enum class Part : std::uint8_t {
 };
 
 struct Token {
-  Kind kind = Kind::other;
   double value = 0;
+  std::string_view word;    // as normalised: lower case, half width, simplified
+  std::uint32_t begin = 0;  // bytes of the original text
+  std::uint32_t end = 0;
+  Kind kind = Kind::other;
   std::uint8_t digits = 0;    // how many digits, if it was written in digits (also Chinese ones: 二〇二六)
   bool space_before = false;  // or the beginning of the text
   bool han = false;           // written in Chinese characters
   bool by_word = false;       // a number in words
-  std::uint32_t begin = 0;    // bytes of the original text
-  std::uint32_t end = 0;
-  std::string_view word;  // as normalised: lower case, half width, simplified
 
   Unit unit() const { return static_cast<Unit>(static_cast<int>(value)); }
   Part part() const { return static_cast<Part>(static_cast<int>(value)); }
@@ -193,14 +196,19 @@ class KindSet {
 inline constexpr std::size_t kTextBytesMax = 1'024;
 
 struct Tokens {
-  Tokens() = default;
+  Tokens() : memory(buffer.data(), buffer.size()), list(&memory) {}
   Tokens(const Tokens&) = delete;  // the words of the list lie in `normal`
   Tokens& operator=(const Tokens&) = delete;
 
   std::string_view text;  // as it was given
   std::array<char, kTextBytesMax> normal;
-  std::vector<Token> list;
+  alignas(Token) std::array<std::byte, 64 * sizeof(Token)> buffer;  // enough for most texts
+  std::pmr::monotonic_buffer_resource memory;
+  std::pmr::vector<Token> list;  // with kEnds tokens more behind the last one, that say so: no look ahead goes further
   bool has_han = false;
+
+  static constexpr std::size_t kEnds = 8;
+  std::span<const Token> all() const { return {list.data(), list.size() - kEnds}; }
 };
 
 // Fills `out`, which must be empty. Refuses what is not UTF-8, has control characters or is longer than kTextBytesMax.

@@ -20,7 +20,9 @@ std::string quoted(std::string_view text) {
     if (end + static_cast<std::size_t>(length) > kMost) break;
     end += static_cast<std::size_t>(length);
   }
-  return fmt::format("\"{}{}\"", text.substr(0, end), end < text.size() ? "…" : "");
+  std::string out = "\"";
+  out.append(text.substr(0, end)).append(end < text.size() ? "…\"" : "\"");
+  return out;
 }
 
 ReadingKind kind_of(const Expression& expression, const Resolved& resolved) {
@@ -89,7 +91,7 @@ Result<Reading> read_counting(std::string_view text, const Reference& reference,
   if (!find_expression(tokens, chinese, kept, steps, expression)) {
     if (text.empty())
       return fail(Errc::not_a_time, "the text is empty; a time like \"tomorrow at 9\" or 明天9点 is wanted");
-    return fail(Errc::not_a_time, fmt::format("{} says nothing about time", quoted(text)));
+    return fail(Errc::not_a_time, quoted(text) + " says nothing about time");
   }
   const Instant now = std::chrono::floor<Seconds>(reference.now);
   BELFRY_TRY(Resolved resolved, resolve(expression, now, reference.zone));
