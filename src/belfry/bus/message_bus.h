@@ -285,7 +285,7 @@ class MessageBus final : public DueSource {
     RecipientNumber recipient;
     auto operator<=>(const Expiry&) const = default;
   };
-  std::set<Expiry> expiries_;  // of messages in the mailboxes
+  std::set<Expiry> expiries_;                               // of messages in the mailboxes
   std::deque<std::pair<RecipientNumber, Ready>> overflow_;  // what waits to be moved into a backlog
   int overflows_writing_ = 0;                               // pieces of it on their way to the disk
   // What ends without anybody waiting for it: written together, soon, and again a second later if the disk refuses.

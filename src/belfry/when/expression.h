@@ -117,8 +117,8 @@ struct Moment {
   std::optional<Part> part;
   int part_shade = 0;  // -1 early, 1 late
   bool same_time = false;
-  Maybe zone_minutes;  // the zone that the text names: an offset,
-  std::string_view region;          // or an IANA name
+  Maybe zone_minutes;       // the zone that the text names: an offset,
+  std::string_view region;  // or an IANA name
 
   // --- relative ---
   bool now = false;
@@ -171,9 +171,9 @@ struct Recurrence {
 
 // What cannot be about a time that was understood: 25:00, 13月1日, Feb 30.
 struct Wrong {
-  enum class What { time_of_day, half_day_hour, month, day_of_month, weekday, week };
+  enum class What { time_of_day, half_day_hour, month, day_of_month, weekday, week, offset, zone, second_time, bounds };
   What what;
-  int first = 0;   // the hour, the month
+  int first = 0;   // the hour, the month, the hours of an offset
   int second = 0;  // the minute, the day
 };
 

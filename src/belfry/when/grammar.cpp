@@ -128,9 +128,10 @@ bool Grammar::offset_phrase(Moment& m) {
     anchor_back();
   }
   // a week tomorrow, two weeks on Friday
-  const bool weeks = amounts.size() == 1 && (amounts.front().unit == Unit::week || amounts.front().unit == Unit::fortnight);
-  if (!lead && weeks && is(Kind::on) && is(Kind::weekday, 1) && amounts.front().count == std::floor(amounts.front().count) &&
-      amounts.front().count < 100) {
+  const bool weeks =
+      amounts.size() == 1 && (amounts.front().unit == Unit::week || amounts.front().unit == Unit::fortnight);
+  if (!lead && weeks && is(Kind::on) && is(Kind::weekday, 1) &&
+      amounts.front().count == std::floor(amounts.front().count) && amounts.front().count < 100) {
     m.weekday = peek(1).whole();
     m.weekday_shift = static_cast<int>(amounts.front().count) * (amounts.front().unit == Unit::fortnight ? 2 : 1);
     at_ += 2;
@@ -380,6 +381,7 @@ bool Grammar::slot(Moment& m) {
 // Words that join slots.
 bool Grammar::connector() {
   const Token& t = peek();
+  if (t.kind == open && is(except, 2)) return false;  // 每天8点（周日除外）
   switch (t.kind) {
     case Kind::at:
     case for_:

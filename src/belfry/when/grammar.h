@@ -54,7 +54,8 @@ class Grammar {
   const Token& peek(std::size_t ahead = 0) const {
     const Token* const first = tokens_.data();
     // Enough: nothing matches any more.
-    if (--steps_left_ < 0) [[unlikely]] return first[tokens_.size()];
+    if (--steps_left_ < 0) [[unlikely]]
+      return first[tokens_.size()];
     return first[at_ + ahead];
   }
   bool is(Kind kind, std::size_t ahead = 0) const { return peek(ahead).kind == kind; }
@@ -124,6 +125,7 @@ class Grammar {
   bool time_of_day(Moment& m);
   bool part_of_day(Moment& m);
   bool eve_follows();
+  bool is_capital(const Token& t) const;
   std::string_view iana_name();
   std::string_view city_zone();
   bool zone_of_text(Moment& m);
@@ -180,6 +182,12 @@ class Grammar {
   bool recurrence_head(Recurrence& r);
   bool every_unit(Recurrence& r);
   bool recurrence_piece(Recurrence& r);
+  bool weekday_set(std::vector<int>& out);
+  static bool leave_out(Recurrence& r, const std::vector<int>& days);
+  bool exception(Recurrence& r);
+  std::vector<int> exception_before();
+  bool second_time_follows();
+  bool bound_follows();
   bool weekday_list(std::vector<int>& out);
   bool one_weekday(int& out);
   bool nth_weekday_of_month(Nth& out);
@@ -215,7 +223,7 @@ class Grammar {
   mutable long steps_left_;
   KindSet present_{};        // what the text has
   std::uint64_t rules_ = 0;  // those of kRules that can match in it
-  int depth_ = 0;  // of moments in moments: "a week after the day before Christmas"
+  int depth_ = 0;            // of moments in moments: "a week after the day before Christmas"
   std::size_t at_ = 0;
   int strength_ = 0;
   std::optional<Wrong> impossible_;
@@ -225,6 +233,7 @@ class Grammar {
   bool range_end_ = false;         // the end of a range is being read
   bool on_before_ = false;
   bool cantonese_ = false;
+  bool iso_ = false;  // behind the T of an ISO 8601 time
   // The span that was read last: several rules begin with one, and each would read it again.
   struct {
     std::size_t begin = SIZE_MAX;

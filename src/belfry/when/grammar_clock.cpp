@@ -211,7 +211,10 @@ bool Grammar::hour_clock(Moment& m) {
       return set_clock(m, n, 0, 0, half_day, false) || back();
     }
   }
-  if (!clock_expected_ && !bare_hour_) return back();
+  // "9 tomorrow", "10 on Monday"
+  const bool day_behind = is(Kind::day) || (is(Kind::on) && is(Kind::weekday, 1));
+  const bool leads = first == 0 && day_behind && n >= 1;
+  if (!clock_expected_ && !bare_hour_ && !leads) return back();
   if (is(Kind::unit) || is(weekend) || is(Kind::month) || is(slash) || is(percent) || is(other) ||
       (is(dash) && joined()) || is(Kind::number) || is(Kind::weekday)) {
     if (!(is(Kind::weekday))) return back();
@@ -590,11 +593,13 @@ bool Grammar::eve_follows() {
   return eve || last_day;
 }
 
+bool Grammar::is_capital(const Token& t) const { return text_[t.begin] >= 'A' && text_[t.begin] <= 'Z'; }
+
 // Kathmandu time: the city of a zone.
 std::string_view Grammar::city_zone() {
   if (!is(other) || peek().han || peek().word.size() < 4 || !is(time_word, 1) || peek(1).word != "time") return {};
-  std::string city(text_.substr(peek().begin, peek().end - peek().begin));
-  if (city.front() < 'A' || city.front() > 'Z') return {};
+  if (!is_capital(peek())) return {};
+  const std::string city(text_.substr(peek().begin, peek().end - peek().begin));
   for (const char* const region : {"Asia/", "Europe/", "America/", "Africa/", "Australia/", "Pacific/", "Atlantic/"})
     if (const auto known = Zone::named(region + city)) {
       at_ += 2;
@@ -616,9 +621,17 @@ bool Grammar::zone_of_text(Moment& m) {
     m.region = name;
     return true;
   }
+  // 3pm Gotham time: to leave it out would be another time
+  if (m.clock && is(other) && is_capital(peek()) && is(time_word, 1) && word("time", 1)) {
+    impossible({Wrong::What::zone});
+    at_ += 2;
+    return true;
+  }
   if (is(Kind::zone) && peek().value >= kRegion) {
     const bool letters = peek().word == "et" || peek().word == "pt";
-    if ((letters || peek().word == "eastern" || peek().word == "pacific") && !m.clock) return back();
+    const bool coast =
+        peek().word == "eastern" || peek().word == "central" || peek().word == "mountain" || peek().word == "pacific";
+    if ((letters || coast) && !m.clock) return back();
     m.region = region_name(peek().whole());
     ++at_;
     if (bracket) accept(close);
@@ -636,6 +649,7 @@ bool Grammar::zone_of_text(Moment& m) {
   const bool named = found;
   if ((is(plus) || is(dash)) && (named || (m.clock && (peek().space_before || joined())))) {
     const int sign = is(plus) ? 1 : -1;
+    const bool tight = joined() && (is(plus) || iso_);  // 15:00+08; 15:00-16 is rather a range
     const Back sign_back(*this);
     ++at_;
     const Token& n = peek();
@@ -644,14 +658,15 @@ bool Grammar::zone_of_text(Moment& m) {
       minutes = sign * (n.whole() / 100 * 60 + n.whole() % 100);
       ++at_;
       found = true;
-    } else if (n.kind == Kind::number && n.digits > 0 && n.digits <= 2 && joined() && n.value <= 14) {
+    } else if (n.kind == Kind::number && n.digits > 0 && n.digits <= 2 && joined()) {
       minutes = sign * n.whole() * 60;
       ++at_;
-      if (is(colon) && is(Kind::number, 1) && peek(1).digits == 2) {
-        minutes += sign * peek(1).whole();
-        at_ += 2;
-        found = true;
-      } else if (named) {
+      const bool colon_form = is(colon) && is(Kind::number, 1) && peek(1).digits == 2;
+      const int rest = colon_form ? peek(1).whole() : 0;
+      if (colon_form || named || (tight && n.digits == 2)) {
+        if (n.value > 14 || rest > 59) impossible({Wrong::What::offset, sign * n.whole(), rest});
+        minutes += sign * rest;
+        if (colon_form) at_ += 2;
         found = true;
       } else {
         sign_back();

@@ -35,8 +35,8 @@ bool Grammar::year_behind(Moment& m) {
     return true;
   }
   // "April of 87", "Aug 9, 96": no day and no hour has such a number
-  if (t.kind == Kind::number && t.digits == 2 && !t.han && t.value > 31 && t.value > 59 && !is(Kind::unit, 1) &&
-      !is(percent, 1) && !is(other, 1)) {
+  if (t.kind == Kind::number && t.digits == 2 && !t.han && t.value > 59 && !is(Kind::unit, 1) && !is(percent, 1) &&
+      !is(other, 1)) {
     m.year = full_year(t.whole());
     ++at_;
     return true;
@@ -135,8 +135,8 @@ bool Grammar::named_month(Moment& m) {
   const Token& name = peek();
   m.month = name.whole();
   ++at_;
-  const bool ambiguous = name.word == "may" || name.word == "mar" || name.word == "march" || name.word == "dec" ||
-                         name.word == "jan" || name.word == "sun";
+  const bool ambiguous =
+      name.word == "may" || name.word == "mar" || name.word == "march" || name.word == "dec" || name.word == "jan";
   if (relative && which != 0) m.year_offset.reset(), m.next_occurrence = which > 0, m.last_occurrence = which < 0;
   if (relative && which == 0) m.year_offset = 0;
   if (year != 0) m.year = year;
@@ -415,7 +415,9 @@ void Grammar::iso_time(Moment& m) {
       return;
     }
   }
+  iso_ = true;
   zone_of_text(m);
+  iso_ = false;
   sure(kStrong);
 }
 

@@ -609,9 +609,7 @@ bool Grammar::period(Moment& m) {
     if (what.kind == Kind::unit &&
         (what.unit() == Unit::month || what.unit() == Unit::year || what.unit() == Unit::week)) {
       at_ += 2;
-      Maybe& slot = what.unit() == Unit::month  ? m.month_offset
-                                 : what.unit() == Unit::year ? m.year_offset
-                                                             : m.week;
+      Maybe& slot = what.unit() == Unit::month ? m.month_offset : what.unit() == Unit::year ? m.year_offset : m.week;
       if (slot) return back();
       slot = which;
       if (which < 0) m.explicit_past = true;
@@ -797,12 +795,6 @@ bool Grammar::season_phrase(Moment& m) {
   if (is(half_month) && !m.day) {
     if (!m.month && !m.month_offset) m.month_offset = 0;
     m.day = peek().whole();
-    ++at_;
-    sure(kFair);
-    return true;
-  }
-  if (is(half_year) && (m.year || m.year_offset)) {
-    m.half_year = peek().whole();
     ++at_;
     sure(kFair);
     return true;

@@ -324,8 +324,77 @@ bool Grammar::recurrence_piece(Recurrence& r) {
   return back();
 }
 
+bool Grammar::weekday_set(std::vector<int>& out) {
+  if (!accept(weekend)) return weekday_list(out);
+  out = {6, 7};
+  return true;
+}
+
+bool Grammar::leave_out(Recurrence& r, const std::vector<int>& days) {
+  if (days.empty()) return true;
+  if (r.every != 1 || (r.unit != Unit::day && r.unit != Unit::week)) return false;
+  if (r.weekdays.empty()) r.weekdays = {1, 2, 3, 4, 5, 6, 7};
+  std::erase_if(r.weekdays, [&](int day) { return std::find(days.begin(), days.end(), day) != days.end(); });
+  r.unit = Unit::week;
+  return !r.weekdays.empty();
+}
+
+// every day except Sunday, daily except weekends, 每天（周日除外）
+bool Grammar::exception(Recurrence& r) {
+  const Back back(*this);
+  while (is(comma) || is(open)) ++at_;
+  const bool led = is(except) && peek().value == 0 && accept(except);
+  std::vector<int> days;
+  if (!weekday_set(days)) return back();
+  if (!led && !(is(except) && peek().value == 1 && accept(except))) return back();
+  accept(close);
+  return leave_out(r, days) || back();
+}
+
+// 除了周末每天: which days; none if there is no such thing
+std::vector<int> Grammar::exception_before() {
+  std::vector<int> days;
+  const Back back(*this);
+  if (!accept(except) || !weekday_set(days)) {
+    back();
+    return {};
+  }
+  if (!accept_word("外") && !accept_word("以外")) accept_word("之外");
+  accept(comma);
+  return days;
+}
+
+// "at 9am and 5pm"
+bool Grammar::second_time_follows() {
+  const Back back(*this);
+  accept(comma);
+  if (!accept(and_) && !accept_word("和")) {
+    back();
+    return false;
+  }
+  accept(Kind::at);
+  Moment part;
+  part_of_day(part);
+  Moment clock;
+  const bool follows = digital_clock(clock) || chinese_clock(clock) || (hour_clock(clock) && clock.clock->meridiem);
+  if (!follows) back();
+  return follows;
+}
+
+// "until Friday", "starting in May": to read the rest alone would be another rule.
+bool Grammar::bound_follows() {
+  const Back back(*this);
+  accept(comma);
+  Moment bound;
+  const bool follows =
+      (accept(until) || (is(from) && word("starting") && accept(from))) && moment(bound) && !bound.empty();
+  back();
+  return follows;
+}
+
 bool Grammar::recurrence(Expression& e) {
   const Back back(*this);
+  const std::vector<int> without = exception_before();
   Recurrence r;
   bool found = day_of_every_month(r);
   if (!found) {
@@ -347,7 +416,7 @@ bool Grammar::recurrence(Expression& e) {
   if (!found) return back();
   sure(strength_ == 0 ? kStrong : strength_);
   for (int pieces = 0; pieces < 4; ++pieces) {
-    if (recurrence_piece(r)) continue;
+    if (exception(r) || recurrence_piece(r)) continue;
     Moment trial = e.start;
     const Back piece_back(*this);
     clock_expected_ = true;
@@ -359,6 +428,9 @@ bool Grammar::recurrence(Expression& e) {
     }
     e.start = trial;
   }
+  if (!leave_out(r, without)) return back();
+  if (e.start.clock && second_time_follows()) impossible({Wrong::What::second_time});
+  if (is(except) || bound_follows()) impossible({Wrong::What::bounds});
   if (e.start.weekday && r.weekdays.empty()) r.weekdays.push_back(*e.start.weekday), r.unit = Unit::week;
   if (e.start.nth && !r.nth && e.start.nth->weekday != 0 && std::abs(e.start.nth->n) <= 5) r.nth = e.start.nth;
   if (e.start.day && !e.start.month && r.month_days.empty()) r.month_days.push_back(*e.start.day);

@@ -92,6 +92,7 @@ Date solar_term(int year, int term) {
     if (off > 180) off -= 360;
     if (off < -180) off += 360;
     day += off * 365.2422 / 360;
+    if (std::abs(off) < 1e-6) break;  // a tenth of a second
   }
   // From noon of 1 January 2000 in universal time (less some seconds) to the day in China.
   const double minute_and_some = 70.0 / 86400;

@@ -53,11 +53,6 @@ bool is_evening(Part part) {
          part == Part::dusk || part == Part::dinner;
 }
 
-struct Day {
-  Date date;
-  bool given = false;  // the text says which day
-};
-
 Result<Resolved> in_range(Resolved resolved);
 
 class Resolver {
@@ -231,7 +226,6 @@ class Resolver {
     return out;
   }
 
-  const Local& ref() const { return ref_; }
   Instant start_of_day(Found found, Instant at) const {
     found.local = {zone_.local(at).date, Seconds{0}};
     found.exact.reset();
@@ -278,9 +272,22 @@ class Resolver {
       BELFRY_TRY(Found end, moment(*e.end, start.local.date));
       if (!end.exact && !e.end->has_day() && !e.end->offset && end.local <= start.local) end.local.date += Days{1};
       if (instant(end) < out.at) BELFRY_CHECK(put_in_order(e, start, end, out));
-      out.end = end.day_only ? zone_.instant({end.local.date + Days{1}, Seconds{0}}) : instant(end);
+      out.end = end.day_only ? zone_.instant({behind(*e.end, end.local.date), Seconds{0}}) : instant(end);
     }
     return {};
+  }
+
+  // The first day behind a day or a longer period that begins with it: "to March" goes to its last day.
+  static Date behind(const Moment& m, Date first) {
+    const bool part_of_it = m.day || m.weekday || m.nth || m.edge || m.holiday || m.term || m.weekend || m.day_offset ||
+                            m.shade != 0 || m.offset;
+    if (part_of_it) return first + Days{1};
+    if (m.week || m.iso_week) return first + Days{7};
+    if (m.month || m.month_offset) return add_months(first, 1);
+    if (m.quarter || m.quarter_offset) return add_months(first, 3);
+    if (m.season || m.half_year) return add_months(first, m.season ? 3 : 6);
+    if (m.year || m.year_offset) return add_months(first, 12);
+    return first + Days{1};
   }
 
   // Each end by itself is the coming one; together they may say that the range has begun, or that it goes on further.
@@ -808,6 +815,12 @@ std::string describe(const Wrong& wrong) {
       return fmt::format("{} has no day {}", kMonths[wrong.first - 1], wrong.second);
     case Wrong::What::week: return fmt::format("there is no week {}: a year has 52 or 53", wrong.first);
     case Wrong::What::weekday: return fmt::format("there is no day {} of the week: it has 7", wrong.first);
+    case Wrong::What::offset:
+      return fmt::format("no zone is {:+}:{:02} from UTC: they go from -12:00 to +14:00", wrong.first, wrong.second);
+    case Wrong::What::zone: return "the time zone is not known; write it like Europe/Paris, UTC+2 or \"London time\"";
+    case Wrong::What::bounds:
+      return "a rule that begins or ends some day, or leaves out other things than days of the week, is not read";
+    case Wrong::What::second_time: return "a rule has one time of day; make two of it";
   }
   return "there is no such time";
 }

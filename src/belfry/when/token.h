@@ -104,6 +104,7 @@ enum class Kind : std::uint8_t {
   all,         // all, whole, full, 全
   rest,        // the rest of
   once,        // once a week
+  except,      // except Sunday, 周日除外
   half_month,  // 上半月: the day on which it begins
   era,         // the year before its first: 民国 1911
   half_year,   // 上半年 1, 下半年 2

@@ -45,7 +45,7 @@ bool is_zone_name(std::string_view name) {
 }
 
 constexpr std::int64_t kTableBegin = -2'208'988'800;  // 1900
-constexpr std::int64_t kTableEnd = 4'102'444'800;       // 2100
+constexpr std::int64_t kTableEnd = 4'102'444'800;     // 2100
 
 absl::CivilSecond civil(const Local& local) {
   const absl::CivilDay day(year_of(local.date), month_of(local.date), day_of(local.date));
@@ -98,7 +98,8 @@ Zone Zone::fixed(int offset_seconds) {
   const int minutes = std::clamp(offset_seconds / 60, -kMinutesMost, kMinutesMost);
   std::atomic<const Data*>& slot = known[static_cast<std::size_t>(minutes + kMinutesMost)];
   if (const Data* data = slot.load(std::memory_order_acquire)) return Zone(data);
-  const std::string name = fmt::format("{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60, std::abs(minutes) % 60);
+  const std::string name =
+      fmt::format("{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60, std::abs(minutes) % 60);
   const Data* data = keep(name, absl::FixedTimeZone(minutes * 60));
   slot.store(data, std::memory_order_release);
   return Zone(data);
@@ -113,7 +114,8 @@ Zone::Data::Data(std::string_view called, const absl::TimeZone& loaded)
     if (at >= kTableEnd) break;
     const int before = changes.empty() ? first_offset : changes.back().after;
     const Change found{at, before, zone.At(absl::FromUnixSeconds(at)).offset};
-    in_table = in_table && (changes.empty() || changes.back().local_end() <= std::min(found.local_begin(), at + before));
+    in_table =
+        in_table && (changes.empty() || changes.back().local_end() <= std::min(found.local_begin(), at + before));
     changes.push_back(found);
   }
 }
@@ -141,9 +143,9 @@ Local Zone::local(Instant instant) const {
 template <class Threshold>
 Instant Zone::instant_by_table(std::int64_t local, Threshold threshold) const {
   const auto& changes = data_->changes;
-  const auto next =
-      std::upper_bound(changes.begin(), changes.end(), local,
-                       [&](std::int64_t at, const Change& change) { return at < std::invoke(threshold, change); });
+  const auto next = std::upper_bound(changes.begin(), changes.end(), local, [&](std::int64_t at, const Change& change) {
+    return at < std::invoke(threshold, change);
+  });
   const int offset = next == changes.begin() ? data_->first_offset : std::prev(next)->after;
   return Instant{Seconds{local - offset}};
 }

@@ -42,8 +42,10 @@ class Zone {
     std::int64_t at;
     int before;  // offsets in seconds
     int after;
-    std::int64_t local_end() const { return at + std::max(before, after); }  // the first local time that is only after it
-    std::int64_t local_begin() const { return at + after; }                  // the first one that can be after it
+    std::int64_t local_end() const {
+      return at + std::max(before, after);
+    }                                                        // the first local time that is only after it
+    std::int64_t local_begin() const { return at + after; }  // the first one that can be after it
   };
   struct Data {
     Data(std::string_view called, const absl::TimeZone& loaded);
