@@ -180,7 +180,7 @@ struct Wrong {
 struct Expression {
   Shape shape = Shape::moment;
   Moment start;
-  std::optional<Moment> end;
+  const Moment* end = nullptr;  // of a range; it lies in the `Kept`
   Recurrence recurrence;
   std::size_t first = 0;  // tokens
   std::size_t last = 0;   // one behind

@@ -501,7 +501,7 @@ bool Grammar::expression(Expression& e) {
     if (ends) {
       e.shape = Shape::range;
       e.start.now = true;
-      e.end = end;
+      e.end = keep(end);
       sure(kStrong);
       return true;
     }
@@ -694,7 +694,7 @@ bool Grammar::expression(Expression& e) {
     if (found && !end.empty() && !end.is_range()) {
       e.shape = Shape::range;
       share_between(e.start, end);
-      e.end = end;
+      e.end = keep(end);
       ranged = true;
     }
     clock_expected_ = false;

@@ -53,7 +53,7 @@ bool is_evening(Part part) {
          part == Part::dusk || part == Part::dinner;
 }
 
-Result<Resolved> in_range(Resolved resolved);
+Result<> in_range(Resolved& resolved);
 
 class Resolver {
  public:
@@ -151,9 +151,8 @@ class Resolver {
   }
 
   // The first one behind now, and how it goes on.
-  Result<Resolved> recurrence(const Expression& e) {
+  Result<> recurrence(const Expression& e, Resolved& out) {
     const Recurrence& r = e.recurrence;
-    Resolved out;
     Rule rule;
     rule.unit = r.unit;
     double every = r.every;
@@ -169,7 +168,7 @@ class Resolver {
       out.at = add(now_, Span({static_cast<double>(rule.interval), rule.unit}), 1);
       out.relative = true;
       out.rule = rule;
-      return out;
+      return {};
     }
     for (const int weekday : r.weekdays) rule.weekdays.push_back({0, weekday});
     if (r.nth && r.nth->weekday != 0) rule.weekdays.push_back({r.nth->n, r.nth->weekday});
@@ -212,7 +211,7 @@ class Resolver {
         out.at = add(now_, Span({static_cast<double>(rule.interval), rule.unit}), 1);
         out.day_only = true;
         out.rule = std::move(rule);
-        return in_range(std::move(out));
+        return in_range(out);
       }
       const auto next = next_occurrence(rule, after, at % Days{1});
       if (!next) return fail(Errc::impossible_time, "there is no such day");
@@ -223,7 +222,7 @@ class Resolver {
     if (rule.time) *rule.time %= Days{1};
     out.day_only = !rule.time;
     out.rule = std::move(rule);
-    return out;
+    return {};
   }
 
   Instant start_of_day(Found found, Instant at) const {
@@ -648,7 +647,7 @@ class Resolver {
     if (m.weekend) return weekend_day(m);
     if (m.weekday) return weekday_day(m);
     if (m.quarter || m.quarter_offset) return quarter_day(m);
-    if (m.season) return date_of(base_year(m), *m.season == 3 ? 12 : 3 + 3 * *m.season, 1);
+    if (m.season) return season_day(m);
     if (m.half_year) return date_of(base_year(m), *m.half_year == 1 ? 1 : 7, 1);
     if (m.week) return monday_of(ref_.date) + Days{7 * (*m.week + (m.after ? 1 : 0))};
     if (m.month) return month_day(m);
@@ -657,6 +656,13 @@ class Resolver {
     if (m.decade_offset) return checked((year_of(ref_.date) / 10 + *m.decade_offset) * 10, 1, 1);
     if (m.year || m.year_offset) return checked(base_year(m) + after, 1, 1);
     return ref_.date;
+  }
+
+  // A season that is over is that of the next year, unless the text says which.
+  Date season_day(const Moment& m) const {
+    const Date first = date_of(base_year(m), *m.season == 3 ? 12 : 3 + 3 * *m.season, 1);
+    const bool over = !m.year && !m.year_offset && add_months(first, 3) <= ref_.date;
+    return over ? add_months(first, 12) : first;
   }
 
   static Date first_of_month(Date date) { return date_of(year_of(date), month_of(date), 1); }
@@ -826,28 +832,27 @@ std::string describe(const Wrong& wrong) {
 }
 
 // Years have four digits, here and in what is sent.
-Result<Resolved> in_range(Resolved resolved) {
+Result<> in_range(Resolved& resolved) {
   const auto fits = [](Instant instant) { return instant >= Instant{kEarliest} && instant <= Instant{kLatest}; };
   if (!fits(resolved.at) || (resolved.end && !fits(*resolved.end)))
     return fail(Errc::impossible_time, "the time is not in the years 1 to 9999");
   if (resolved.end && *resolved.end < resolved.at)
     return fail(Errc::impossible_time, "the range ends before it begins");
   std::erase_if(resolved.alternatives, [&](Instant other) { return !fits(other) || other == resolved.at; });
-  return resolved;
+  return {};
 }
 
 }  // namespace
 
-Result<Resolved> resolve(const Expression& e, Instant now, const Zone& zone) {
+Result<> resolve(const Expression& e, Instant now, const Zone& zone, Resolved& out) {
   if (e.impossible) return fail(Errc::impossible_time, describe(*e.impossible));
   Resolver resolver(now, zone);
-  Resolved out;
   if (e.shape == Shape::duration) {
     out.at = resolver.add(now, *e.start.offset, 1);
     out.relative = true;
-    return in_range(std::move(out));
+    return in_range(out);
   }
-  if (e.shape == Shape::recurrence) return resolver.recurrence(e);
+  if (e.shape == Shape::recurrence) return resolver.recurrence(e, out);
   BELFRY_TRY(const Resolver::Found start, resolver.moment(e.start));
   out.at = resolver.instant(start);
   out.day_only = start.day_only;
@@ -866,7 +871,7 @@ Result<Resolved> resolve(const Expression& e, Instant now, const Zone& zone) {
   // A range of days begins with its first one.
   if (e.shape == Shape::range && out.day_only && out.end && !e.start.reach)
     out.at = resolver.start_of_day(start, out.at);
-  return in_range(std::move(out));
+  return in_range(out);
 }
 
 }  // namespace belfry::when

@@ -22,7 +22,7 @@ struct Resolved {
   std::optional<Rule> rule;  // of a recurrence: `at` is its next occurrence
 };
 
-// Refuses what cannot be: 30 February, 25 o'clock, a year outside 1 to 9999.
-Result<Resolved> resolve(const Expression& expression, Instant now, const Zone& zone);
+// Fills `out`, which must be new. Refuses what cannot be: 30 February, 25 o'clock, a year outside 1 to 9999.
+Result<> resolve(const Expression& expression, Instant now, const Zone& zone, Resolved& out);
 
 }  // namespace belfry::when

@@ -127,11 +127,10 @@ class Scanner {
   Result<> run() {
     BELFRY_CHECK(decode());
     out_.text = text_;
-    out_.list.reserve(count_ / 2 + 4 + Tokens::kEnds);
+    out_.make_room(2 * count_);  // no character makes more than two
     while (at_ < count_) step();
-    Token end;
-    end.kind = Kind::end_of_text;
-    out_.list.resize(out_.list.size() + Tokens::kEnds, end);
+    for (std::size_t i = 0; i < Tokens::kEnds; ++i) out_.add().kind = Kind::end_of_text;
+    out_.count -= Tokens::kEnds;
     return {};
   }
 
@@ -185,8 +184,8 @@ class Scanner {
     return {&out_.normal[places_[from].normal], static_cast<std::size_t>(places_[to].normal - places_[from].normal)};
   }
 
-  Token make(std::size_t from, std::size_t to, Kind kind, double value) const {
-    Token token;
+  Token& add(std::size_t from, std::size_t to, Kind kind, double value) {
+    Token& token = out_.add();
     token.kind = kind;
     token.value = value;
     token.begin = places_[from].text;
@@ -197,10 +196,13 @@ class Scanner {
     return token;
   }
 
-  void push(std::size_t to, Kind kind, double value) {
-    out_.list.push_back(make(at_, to, kind, value));
+  Token& push(std::size_t to, Kind kind, double value) {
+    Token& token = add(at_, to, kind, value);
     at_ = to;
+    return token;
   }
+
+  const Token* last() const { return out_.count > 0 ? out_.first + out_.count - 1 : nullptr; }
 
   void step() {
     const char32_t c = peek();
@@ -235,8 +237,8 @@ class Scanner {
     };
     const bool ordinal =
         count <= 3 && (suffix(U's', U't') || suffix(U'n', U'd') || suffix(U'r', U'd') || suffix(U't', U'h'));
-    push(ordinal ? to + 2 : to, ordinal ? Kind::ordinal : Kind::number, value);
-    out_.list.back().digits = static_cast<std::uint8_t>(std::min<std::size_t>(count, 255));
+    Token& token = push(ordinal ? to + 2 : to, ordinal ? Kind::ordinal : Kind::number, value);
+    token.digits = static_cast<std::uint8_t>(std::min<std::size_t>(count, 255));
   }
 
   // 二十五, 一百零五, 二〇二六, 三万; with 廿 and 卅.
@@ -283,15 +285,15 @@ class Scanner {
     const char32_t behind = to < count_ ? codes_[to] : 0;
     const int first_digit = static_cast<int>(plain) / 10;
     const int last_digit = static_cast<int>(plain) % 10;
-    const bool listed = !out_.list.empty() && out_.list.back().kind == Kind::weekday;  // 周一三五
+    const bool listed = last() && last()->kind == Kind::weekday;  // 周一三五
     const bool about = !scaled && plain_digits == 2 && first_digit > 0 && behind != U'年' && !listed &&
                        (last_digit == first_digit + 1 || plain == 35);
     if (about) plain = first_digit, plain_digits = 1;
     const double value = scaled ? total + section + std::max(digit, 0.0) : plain;
     const std::size_t count = scaled ? 0 : plain_digits;
-    push(to, Kind::number, value);
-    out_.list.back().digits = static_cast<std::uint8_t>(std::min<std::size_t>(count, 255));
-    out_.list.back().by_word = true;
+    Token& token = push(to, Kind::number, value);
+    token.digits = static_cast<std::uint8_t>(std::min<std::size_t>(count, 255));
+    token.by_word = true;
     return true;
   }
 
@@ -322,8 +324,7 @@ class Scanner {
     // 九月初九, 10月底, 19年底: behind a number 月 and 年 are marks, and the rest stands by itself.
     const bool edge =
         found && (found->second == Kind::end || found->second == Kind::begin || found->second == Kind::middle);
-    if (edge && !out_.list.empty() && out_.list.back().kind == Kind::number &&
-        out_.list.back().end == places_[at_].text) {
+    if (edge && last() && last()->kind == Kind::number && last()->end == places_[at_].text) {
       length = 1;
       WordHash hash;
       hash.add(peek());
@@ -333,18 +334,17 @@ class Scanner {
     const bool numeral = han_digit(c) >= 0 || han_scale(c) != 0 || c == U'廿' || c == U'卅';
     // 零 alone is "and"; at the front of a number it is part of it (零五分).
     if (numeral && (!found || length == 1) && han_number()) return;
-    if (!found) return push(at_ + 1, Kind::other, 0);
-    take(*found, length);
+    if (!found)
+      push(at_ + 1, Kind::other, 0);
+    else
+      take(*found, length);
   }
 
   void take(const Word& word, std::size_t length) {
     const std::size_t from = at_;
-    push(at_ + length, word.kind, word.value);
-    if (word.kind == Kind::number) out_.list.back().by_word = true;
+    push(at_ + length, word.kind, word.value).by_word = word.kind == Kind::number;
     if (word.second == Kind::other) return;
-    Token second = make(from, from + length, word.second, word.second_value);
-    second.space_before = false;
-    out_.list.push_back(second);
+    add(from, from + length, word.second, word.second_value).space_before = false;
   }
 
   bool letter_at(std::size_t i) const { return is_letter(codes_[i]); }
@@ -413,14 +413,17 @@ class Scanner {
       const Dictionary::Entry* longer = entry_up_to(behind, hash);
       if (longer && longer->word) found = longer->word, end = behind;
     }
-    if (!found) return push(first_end, Kind::other, 0);
+    if (!found) {
+      push(first_end, Kind::other, 0);
+      return;
+    }
     take(*found, end - at_);
     // "a.m." and "p.m.": the last dot belongs to it; "Aug." too.
     if (peek() == U'.' &&
         (found->kind == Kind::meridiem || found->kind == Kind::month || found->kind == Kind::weekday) &&
         !is_digit(peek(1))) {
       ++at_;
-      out_.list.back().end = places_[at_].text;
+      out_.first[out_.count - 1].end = places_[at_].text;
     }
   }
 

@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <memory_resource>
+#include <memory>
 #include <span>
 #include <string_view>
-#include <vector>
+#include <type_traits>
 
 #include "belfry/base/result.h"
 
@@ -196,20 +196,32 @@ class KindSet {
 
 inline constexpr std::size_t kTextBytesMax = 1'024;
 
+static_assert(std::is_trivially_destructible_v<Token>);
+
 struct Tokens {
-  Tokens() : memory(buffer.data(), buffer.size()), list(&memory) {}
-  Tokens(const Tokens&) = delete;  // the words of the list lie in `normal`
+  Tokens() = default;
+  Tokens(const Tokens&) = delete;  // the tokens point into `normal`
   Tokens& operator=(const Tokens&) = delete;
 
-  std::string_view text;  // as it was given
-  std::array<char, kTextBytesMax> normal;
-  alignas(Token) std::array<std::byte, 64 * sizeof(Token)> buffer;  // enough for most texts
-  std::pmr::monotonic_buffer_resource memory;
-  std::pmr::vector<Token> list;  // with kEnds tokens more behind the last one, that say so: no look ahead goes further
-  bool has_han = false;
-
+  // So many ends stand behind the last token that no look ahead goes further.
   static constexpr std::size_t kEnds = 8;
-  std::span<const Token> all() const { return {list.data(), list.size() - kEnds}; }
+
+  void make_room(std::size_t tokens) {
+    if (tokens + kEnds <= kFew) return;
+    many = std::make_unique_for_overwrite<std::byte[]>((tokens + kEnds) * sizeof(Token));
+    first = reinterpret_cast<Token*>(many.get());
+  }
+  Token& add() { return *std::construct_at(first + count++); }
+  std::span<const Token> all() const { return {first, count}; }
+
+  std::string_view text;  // as it was given
+  bool has_han = false;
+  std::array<char, kTextBytesMax> normal;
+  static constexpr std::size_t kFew = 160;
+  alignas(Token) std::array<std::byte, kFew * sizeof(Token)> few;
+  std::unique_ptr<std::byte[]> many;  // for a long text
+  Token* first = reinterpret_cast<Token*>(few.data());
+  std::size_t count = 0;
 };
 
 // Fills `out`, which must be empty. Refuses what is not UTF-8, has control characters or is longer than kTextBytesMax.

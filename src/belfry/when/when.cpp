@@ -94,7 +94,8 @@ Result<Reading> read_counting(std::string_view text, const Reference& reference,
     return fail(Errc::not_a_time, quoted(text) + " says nothing about time");
   }
   const Instant now = std::chrono::floor<Seconds>(reference.now);
-  BELFRY_TRY(Resolved resolved, resolve(expression, now, reference.zone));
+  Resolved resolved;
+  BELFRY_CHECK(resolve(expression, now, reference.zone, resolved));
   const auto own = zone_in(expression.start);
   // What counts from this moment counts from its fraction of a second, too: never early.
   const Millis fraction = resolved.relative || resolved.at == now ? reference.now - now : Millis{0};
@@ -105,12 +106,12 @@ Result<Reading> read_counting(std::string_view text, const Reference& reference,
   reading.zone = own ? *own : reference.zone;
   reading.zone_source = own ? ZoneSource::text : reference.zone_source;
   reading.rule = std::move(resolved.rule);
-  reading.begin_byte = tokens.list[expression.first].begin;
-  reading.end_byte = tokens.list[expression.last - 1].end;
+  reading.begin_byte = tokens.all()[expression.first].begin;
+  reading.end_byte = tokens.all()[expression.last - 1].end;
   if (resolved.end) reading.end = *resolved.end + (resolved.relative_end ? reference.now - now : Millis{0});
   for (const Instant other : resolved.alternatives) reading.alternatives.emplace_back(other);
   // An ISO instant may have fractions of a second, which the grammar does not see.
-  if (text.contains('T') && tokens.list.front().digits == 4) {
+  if (text.contains('T') && tokens.all().front().digits == 4) {
     const auto exact = parse_iso(text);
     if (exact && std::chrono::floor<Seconds>(*exact) == resolved.at) reading.at = *exact;
   }
