@@ -361,7 +361,7 @@ void Grammar::look_at_the_whole() {
 
 // One slot of a moment more.
 bool Grammar::slot(Moment& m) {
-  if (m.empty() && at_ < tokens_.size() && tokens_[at_].word.starts_with('p')) {
+  if (peek().word.starts_with('p') && m.empty()) {
     const Back back(*this);
     Span ignored;
     const bool iso = iso_duration(ignored);
@@ -464,6 +464,7 @@ bool Grammar::moment(Moment& m) {
       break;
     }
     any = true;
+    if (is(end_of_text)) break;
   }
   clock_expected_ = expected;
   on_before_ = on_word;
@@ -593,6 +594,7 @@ bool Grammar::expression(Expression& e) {
     return back();
   }
   clock_expected_ = false;
+  if (is(end_of_text) && !opened && !e.start.is_range()) return true;  // most texts: all that follows wants more
   // "9am every day", "at noon on weekdays"
   if (present_.has(recurs) && !opened && e.start.has_time() && !e.start.has_day() && !e.start.is_range()) {
     Expression repeated;

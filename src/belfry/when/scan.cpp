@@ -297,7 +297,7 @@ class Scanner {
     return true;
   }
 
-  const Word* han_word(WordHash hash, std::size_t length) const {
+  const Word* han_word(std::uint64_t hash, std::size_t length) const {
     const Dictionary::Entry* entry = words_.find(hash);
     return entry && entry->text == normal_text(at_, at_ + length) ? entry->word : nullptr;
   }
@@ -307,10 +307,11 @@ class Scanner {
     static constexpr std::size_t kLongest = 10;
     const std::uint32_t lengths = words_.lengths(peek());
     const std::size_t most = std::min({kLongest, count_ - at_, static_cast<std::size_t>(std::bit_width(lengths))});
-    std::array<WordHash, kLongest + 1> hashes;
+    std::array<std::uint64_t, kLongest + 1> hashes;  // filled up to `most`
+    WordHash hash;
     for (std::size_t n = 1; n <= most; ++n) {
-      hashes[n] = hashes[n - 1];
-      hashes[n].add(codes_[at_ + n - 1]);
+      hash.add(codes_[at_ + n - 1]);
+      hashes[n] = hash.value();
     }
     for (std::size_t n = most; n > 0; --n) {
       if ((lengths >> n & 1) == 0) continue;
@@ -328,7 +329,7 @@ class Scanner {
       length = 1;
       WordHash hash;
       hash.add(peek());
-      found = han_word(hash, 1);
+      found = han_word(hash.value(), 1);
     }
     const char32_t c = peek();
     const bool numeral = han_digit(c) >= 0 || han_scale(c) != 0 || c == U'廿' || c == U'卅';
@@ -392,7 +393,7 @@ class Scanner {
   }
 
   const Dictionary::Entry* entry_up_to(std::size_t end, WordHash hash) const {
-    const Dictionary::Entry* entry = words_.find(hash);
+    const Dictionary::Entry* entry = words_.find(hash.value());
     if (!entry) return nullptr;
     return entry->text == normal_text(at_, end) || is_phrase(entry->text, end) ? entry : nullptr;
   }

@@ -1034,7 +1034,7 @@ Dictionary::Dictionary() {
 }
 
 Dictionary::Entry& Dictionary::entry(WordHash hash, std::string_view text) {
-  if (const Entry* found = find(hash)) {
+  if (const Entry* found = find(hash.value())) {
     BELFRY_ASSERT(found->text == text);
     return entries_[static_cast<std::size_t>(found - entries_.data())];
   }

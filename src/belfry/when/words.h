@@ -33,11 +33,11 @@ class Dictionary {
   static const Dictionary& get();
 
   // What has this hash: a word, or the first word of phrases. Whether it is the text that was hashed, the caller must see.
-  const Entry* find(WordHash hash) const {
-    for (std::size_t slot = hash.value() % kSlots;; slot = (slot + 1) % kSlots) {
+  const Entry* find(std::uint64_t hash) const {
+    for (std::size_t slot = hash % kSlots;; slot = (slot + 1) % kSlots) {
       const std::uint16_t number = slots_[slot];
       if (number == 0) return nullptr;
-      if (entries_[number - 1].hash == hash.value()) return &entries_[number - 1];
+      if (entries_[number - 1].hash == hash) return &entries_[number - 1];
     }
   }
   // Bit n: a word of n characters begins with this Chinese character.

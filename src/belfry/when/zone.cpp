@@ -129,6 +129,7 @@ int Zone::offset_seconds(Instant instant) const {
   const std::int64_t seconds = instant.time_since_epoch().count();
   if (!in_table(seconds)) return data_->zone.At(absl::FromUnixSeconds(seconds)).offset;
   const auto& changes = data_->changes;
+  if (!changes.empty() && seconds >= changes.back().at) return changes.back().after;  // many zones change no more
   const auto next = std::upper_bound(changes.begin(), changes.end(), seconds,
                                      [](std::int64_t at, const Change& change) { return at < change.at; });
   return next == changes.begin() ? data_->first_offset : std::prev(next)->after;
@@ -143,6 +144,8 @@ Local Zone::local(Instant instant) const {
 template <class Threshold>
 Instant Zone::instant_by_table(std::int64_t local, Threshold threshold) const {
   const auto& changes = data_->changes;
+  if (!changes.empty() && local >= std::invoke(threshold, changes.back()))
+    return Instant{Seconds{local - changes.back().after}};
   const auto next = std::upper_bound(changes.begin(), changes.end(), local, [&](std::int64_t at, const Change& change) {
     return at < std::invoke(threshold, change);
   });
