@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <absl/time/civil_time.h>
+#include <absl/time/time.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -132,6 +134,37 @@ std::vector<std::string> all_zones() {
 std::string clock_of(Seconds time) {
   const auto s = time.count();
   return fmt::format("{:02}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+}
+
+// W: zones keep a table of their own, for speed; the library is right.
+TEST(WhenZones, EveryZoneShowsTheClocksThatTheLibraryShows) {
+  std::int64_t looks = 0;
+  for (const std::string& name : all_zones()) {
+    const Zone zone = Zone::named(name).value();
+    absl::TimeZone library;
+    ASSERT_TRUE(absl::LoadTimeZone(name, &library));
+    const auto look = [&](std::int64_t seconds) {
+      ++looks;
+      const Instant instant{Seconds{seconds}};
+      const auto info = library.At(absl::FromUnixSeconds(seconds));
+      ASSERT_EQ(zone.offset_seconds(instant), info.offset) << name << " " << seconds;
+      // Every clock near a change: as it is shown, skipped and repeated.
+      const Local local = zone.local(instant + Seconds{1'800});
+      const auto back = library.At(absl::CivilSecond(info.cs) + 1'800);
+      if (absl::CivilSecond(info.cs) + 1'800 == library.At(absl::FromUnixSeconds(seconds + 1'800)).cs) {
+        ASSERT_EQ(zone.instant(local).time_since_epoch().count(), absl::ToUnixSeconds(back.pre)) << name << seconds;
+        const bool twice = back.kind == absl::TimeZone::TimeInfo::REPEATED;
+        ASSERT_EQ(zone.later_instant(local).time_since_epoch().count(),
+                  absl::ToUnixSeconds(twice ? back.post : back.pre))
+            << name << seconds;
+      }
+    };
+    constexpr std::int64_t kBegin = -4'000'000'000;  // before and behind the table, too
+    constexpr std::int64_t kEnd = 5'000'000'000;
+    for (std::int64_t at = zone.next_change(kBegin); at < kEnd; at = zone.next_change(at))
+      for (const std::int64_t beside : {-90'000, -3'601, -1'801, -1, 0, 1, 1'799, 3'600, 90'000}) look(at + beside);
+  }
+  EXPECT_GT(looks, 500'000);
 }
 
 // W: every zone and every change of its clocks from 2000 to 2100. A local time that a change skips moves forward by the

@@ -44,7 +44,7 @@ class Zone {
     int after;
     std::int64_t local_end() const {
       return at + std::max(before, after);
-    }                                                        // the first local time that is only after it
+    }  // the first local time that is only after it
     std::int64_t local_begin() const { return at + after; }  // the first one that can be after it
   };
   struct Data {
