@@ -102,8 +102,8 @@ struct Seen {
 // for the disk.
 class Acker {
  public:
-  // Then the receiver does wait: leases end after 30 s.
-  static constexpr Nanos kBehindMax = 10s;
+  // Then the receiver does wait: leases end after 30 s, and the disk may become slower meanwhile.
+  static constexpr Nanos kBehindMax = 3s;
 
   Acker(int port, const std::string& recipient)
       : connection_(port), path_(fmt::format("/v1/mailboxes/{}:ack", recipient)) {}
