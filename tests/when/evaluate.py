@@ -12,6 +12,7 @@ Without --cases the file is named by BELFRY_TIME_CASES; if that is not set, the 
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections import defaultdict
@@ -84,10 +85,10 @@ class Verdict:
         return at_once and datetime.fromisoformat(expect) <= self.at <= datetime.fromisoformat(end)
 
 
-def ask(binary, cases):
+def ask(command, cases):
     lines = "".join(json.dumps({key: case[key] for key in ("id", "text", "ref", "tz", "lang")}, ensure_ascii=False) + "\n"
                     for case in cases)
-    done = subprocess.run([binary, "when", "--batch"], input=lines, capture_output=True, text=True, encoding="utf-8",
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, encoding="utf-8",
                           check=True)
     return {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
 
@@ -117,7 +118,9 @@ def measured(verdicts):
 
 def main():
     parser = argparse.ArgumentParser(description="Judge the reader of time expressions by a file of cases.")
-    parser.add_argument("--binary", required=True)
+    reader = parser.add_mutually_exclusive_group(required=True)
+    reader.add_argument("--binary", help="judge `BINARY when --batch`")
+    reader.add_argument("--reader", help="judge another command that answers like it, as bench/when/chrono_batch.mjs does")
     parser.add_argument("--cases", default=os.environ.get("BELFRY_TIME_CASES"))
     parser.add_argument("--failures", help="write what was read wrong to this file")
     parser.add_argument("--least", action="append", default=[], metavar="GROUP=PERCENT")
@@ -127,7 +130,8 @@ def main():
         return SKIPPED
     with open(options.cases, encoding="utf-8") as file:
         cases = [json.loads(line) for line in file if line.strip()]
-    answers = ask(options.binary, cases)
+    command = [options.binary, "when", "--batch"] if options.binary else shlex.split(options.reader)
+    answers = ask(command, cases)
     verdicts = [Verdict(case, answers.get(case["id"])) for case in cases]
     report(verdicts)
     if options.failures:
