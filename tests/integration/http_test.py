@@ -1106,9 +1106,10 @@ class Commands(Case):
         self.assertIn("says nothing about time", self.belfry("when", "banana", code=1).stderr)
         self.assertIn("--tz", self.belfry("when", "noon", "--tz", "Mars", code=2).stderr)
         self.belfry("when", code=2)
-        lines = '{"id":1,"text":"tomorrow","ref":"2026-11-18T15:20:00Z","tz":"UTC","lang":"en"}\n{"id":"b","text":"x"}\nnonsense\n'
+        lines = '{"id":1,"text":"tomorrow","ref":"2026-11-18T15:20:00Z","tz":"UTC","lang":"en"}\n{"id":"b","text":"x"}\nnonsense\n{"id":2,"text":"noon","tz":8}\n'
         answers = [json.loads(line) for line in self.belfry("when", "--batch", text=lines).stdout.splitlines()]
-        self.assertEqual([(one.get("id"), one["ok"]) for one in answers], [(1, True), ("b", False), (None, False)])
+        self.assertEqual([(one.get("id"), one["ok"]) for one in answers], [(1, True), ("b", False), (None, False), (2, False)])
+        self.assertEqual(answers[3]["message"], "tz is not a string")
         sent = self.belfry("send", "--to", "worker", "--at", "in two days", "x")
         self.assertIn("read as: ", sent.stdout)
         self.assertIn("delivery at", self.belfry("messages", "move", sent.stdout.split()[0], "--at", "三天后").stdout)

@@ -867,6 +867,13 @@ Result<> resolve(const Expression& e, Instant now, const Zone& zone, Resolved& o
     std::swap(swapped.month, swapped.day);
     if (const auto other = resolver.moment(swapped)) out.alternatives.push_back(resolver.instant(*other));
   }
+  // "Friday, November 19", which is a Thursday: the date counts, unless the Friday beside it was meant
+  if (e.start.month && e.start.day && e.start.weekday && !e.start.week && !start.exact) {
+    Resolver::Found beside = start;
+    const int ahead = (*e.start.weekday - weekday_of(start.local.date) + 7) % 7;
+    beside.local.date += Days{ahead > 3 ? ahead - 7 : ahead};
+    if (ahead != 0) out.alternatives.push_back(resolver.instant(beside));
+  }
   BELFRY_CHECK(resolver.find_end(e, start, out));
   // A range of days begins with its first one.
   if (e.shape == Shape::range && out.day_only && out.end && !e.start.reach)

@@ -223,5 +223,22 @@ TEST(Zone, RefusesNamesThatAreNoZones) {
   EXPECT_EQ(Zone::named("+05:30")->offset_seconds(std::chrono::floor<Seconds>(at(kNow))), 19'800);
 }
 
+// W: the weekday and the date disagree.
+TEST(When, AWeekdayThatIsNotTheDatesIsAnotherReading) {
+  const Zone zone = Zone::utc();
+  const auto reading = read("Friday, November 19 at 9am", {at("2026-11-18T15:20:00Z"), zone});
+  ASSERT_TRUE(reading);
+  EXPECT_EQ(zone.iso(reading->at), "2026-11-19T09:00:00+00:00");
+  ASSERT_EQ(reading->alternatives.size(), 1u);
+  EXPECT_EQ(zone.iso(reading->alternatives[0]), "2026-11-20T09:00:00+00:00");
+  EXPECT_TRUE(read("Thursday, November 19 at 9am", {at("2026-11-18T15:20:00Z"), zone})->alternatives.empty());
+}
+
+// W: an offset of seconds cannot be written in ISO 8601.
+TEST(Zone, WritesLocalMeanTimeInUtc) {
+  EXPECT_EQ(Zone::named("Asia/Shanghai")->iso(at("1900-06-01T00:00:00Z")), "1900-06-01T00:00:00+00:00");
+  EXPECT_EQ(Zone::named("Asia/Shanghai")->iso(at("1902-06-01T00:00:00Z")), "1902-06-01T08:00:00+08:00");
+}
+
 }  // namespace
 }  // namespace belfry::when

@@ -177,6 +177,7 @@ std::int64_t Zone::next_change(std::int64_t seconds) const {
 
 std::string Zone::iso(WallTime at) const {
   const Instant instant = std::chrono::floor<Seconds>(at);
+  if (offset_seconds(instant) % 60 != 0) return utc().iso(at);  // local mean time: no offset can be written for it
   const Local local_time = local(instant);
   const int offset = offset_seconds(instant) / 60;
   const auto time = local_time.time.count();

@@ -109,6 +109,11 @@ std::string answer_line(const std::string& line, const Question& defaults) {
     const auto found = json::find(*value, name);
     return found && found->kind == json::Kind::string ? std::optional(json::text(*found)) : std::nullopt;
   };
+  for (const std::string_view name : {"text", "ref", "tz", "lang"}) {
+    const auto found = json::find(*value, name);
+    if (found && found->kind != json::Kind::string && found->kind != json::Kind::null)
+      return refused({Errc::invalid_argument, fmt::format("{} is not a string", name)});
+  }
   Question question = defaults;
   if (const auto now = text_of("ref")) {
     const auto parsed = parse_iso(*now);
