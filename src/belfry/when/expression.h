@@ -45,6 +45,7 @@ class Span {
 class Maybe {
  public:
   constexpr Maybe() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): it stands where a number does
   constexpr Maybe(int value) : bits_(value ^ INT_MIN) {}
   constexpr explicit operator bool() const { return bits_ != 0; }
   constexpr int operator*() const { return bits_ ^ INT_MIN; }

@@ -39,7 +39,7 @@ constexpr auto kAscii = [] {
   std::array<char, 128> table{};
   for (int c = 0; c < 128; ++c)
     table[static_cast<std::size_t>(c)] = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  for (const char space : {'\t', '\n', '\r'}) table[static_cast<std::size_t>(space)] = ' ';
+  for (const unsigned char space : {'\t', '\n', '\r'}) table[space] = ' ';
   table[';'] = ',';
   table['`'] = '\'';
   return table;

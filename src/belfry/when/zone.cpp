@@ -96,7 +96,8 @@ Zone Zone::fixed(int offset_seconds) {
   constexpr int kMinutesMost = 18 * 60;  // of parse_offset; whoever asks for more gets the nearest
   static std::array<std::atomic<const Data*>, 2 * kMinutesMost + 1> known{};
   const int minutes = std::clamp(offset_seconds / 60, -kMinutesMost, kMinutesMost);
-  std::atomic<const Data*>& slot = known[static_cast<std::size_t>(minutes + kMinutesMost)];
+  const int index = minutes + kMinutesMost;
+  std::atomic<const Data*>& slot = known[static_cast<std::size_t>(index)];
   if (const Data* data = slot.load(std::memory_order_acquire)) return Zone(data);
   const std::string name =
       fmt::format("{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60, std::abs(minutes) % 60);
