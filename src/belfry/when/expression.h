@@ -172,7 +172,20 @@ struct Recurrence {
 
 // What cannot be about a time that was understood: 25:00, 13月1日, Feb 30.
 struct Wrong {
-  enum class What { time_of_day, half_day_hour, month, day_of_month, weekday, week, offset, zone, second_time, bounds };
+  enum class What {
+    time_of_day,
+    half_day_hour,
+    month,
+    day_of_month,
+    weekday,
+    week,
+    offset,
+    zone,
+    second_time,
+    bounds,
+    anchor,
+    vague
+  };
   What what;
   int first = 0;   // the hour, the month, the hours of an offset
   int second = 0;  // the minute, the day

@@ -266,7 +266,7 @@ constexpr Grammar::Rule Grammar::kRules[] = {
      {}},
     {&Grammar::part_of_day, {Kind::the, Kind::early, Kind::late, Kind::later, Kind::meridiem, Kind::part}, {}},
     {&Grammar::day_of_month, {Kind::the, Kind::ordinal, Kind::number, Kind::unit}, {}},
-    {&Grammar::zone_of_text, {Kind::open, Kind::zone, Kind::plus, Kind::dash, Kind::other}, {}},
+    {&Grammar::zone_of_text, {Kind::open, Kind::zone, Kind::plus, Kind::dash, Kind::other, Kind::in}, {}},
     {&Grammar::season_phrase, {Kind::season, Kind::half_month, Kind::half_year}, {}},
     {&Grammar::year_only, {Kind::the, Kind::unit, Kind::number}, {}},
 };
@@ -310,6 +310,7 @@ void Grammar::look_at_the_whole() {
     rules_ |= kRulesByNeed[static_cast<std::size_t>(kind)];
   };
   const auto letter = [](const Token& t, char c) { return t.word.size() == 1 && t.word.front() == c; };
+  bool present_weekday = false;
   for (const Token& t : tokens_) {
     note(t.kind);
     switch (t.kind) {
@@ -317,14 +318,15 @@ void Grammar::look_at_the_whole() {
         note(counts_time);
         if (t.unit() == Unit::decade || t.unit() == Unit::century || letter(t, 's')) note(has_century);
         if (t.unit() == Unit::quarter || letter(t, 'h')) note(has_quarter);
-        if (t.unit() == Unit::business_day && t.word.ends_with('s')) note(recurs);
+        if (t.unit() == Unit::business_day && (t.han || t.word.ends_with('s'))) note(recurs);
         break;
       case Kind::part:
         if (t.word == "nights" || t.word == "晚") note(counts_time);
         break;
       case Kind::weekday:
         if (t.word == "mon") note(counts_time);
-        if (t.word.ends_with('s')) note(recurs);
+        if (t.word.ends_with('s') || present_weekday) note(recurs);  // Mondays; Tuesday and Thursday
+        present_weekday = true;
         break;
       case weekend:
         note(counts_time);
@@ -508,6 +510,13 @@ bool Grammar::expression(Expression& e) {
     }
     now_back();
   }
+  if (is(later) && word("later") && is(Kind::day, 1) && peek(1).value >= 0) {  // later today
+    impossible({Wrong::What::vague});
+    e.start.day_offset = peek(1).whole();
+    at_ += 2;
+    sure(kStrong);
+    return true;
+  }
   if (present_.has(recurs)) {
     const Back repeat_back(*this);
     if (recurrence(e)) return true;
@@ -648,8 +657,8 @@ bool Grammar::expression(Expression& e) {
     part_back();
   }
   // 春节前三天, 中秋节后一天
-  if ((is(later) || is(Kind::ago)) && peek().han && e.start.has_day() && !e.start.clock && !e.start.offset &&
-      (is(Kind::number, 1) || is(couple, 1))) {
+  if ((is(later) || is(Kind::ago)) && peek().han && (e.start.has_day() || e.start.clock) && !e.start.offset &&
+      (is(Kind::number, 1) || is(couple, 1) || is(Kind::half, 1))) {
     const Back beside_back(*this);
     const int direction = is(later) ? 1 : -1;
     ++at_;
@@ -747,6 +756,65 @@ void join_day_and_time(Expression& best, const std::vector<Expression>& all) {
   best.start = day;
 }
 
+bool is_better(const Expression& one, const Expression& other);
+
+// Whether a span counts from another time in the sentence: 1 behind it, -1 before it, 0 if it does not.
+int side_of(std::span<const Token> list, const Expression& e) {
+  if (e.shape != Shape::duration) return 0;
+  const Token* behind = e.last < list.size() ? &list[e.last] : nullptr;
+  if (behind && !behind->han && behind->kind == Kind::before) return -1;  // 15 minutes before my 10am meeting
+  if (behind && !behind->han && behind->kind == Kind::after) return 1;
+  const Token* ahead_of = e.first > 0 ? &list[e.first - 1] : nullptr;
+  if (!ahead_of || !ahead_of->han) return 0;
+  if (ahead_of->kind == ahead) return -1;  // 提前十分钟
+  const bool noun = e.first > 1 && list[e.first - 2].han &&
+                    (list[e.first - 2].kind == other || list[e.first - 2].kind == day_mark);  // 生日前一天
+  if (!noun || ahead_of->end != list[e.first].begin) return 0;
+  return ahead_of->kind == Kind::ago ? -1 : ahead_of->kind == later ? 1 : 0;  // 会议前半小时
+}
+
+// "15 minutes before my 10am meeting tomorrow": the span is not from now, but from the time that is said beside it.
+bool count_from_another(std::span<const Token> list, const std::vector<Expression>& all, Kept& kept, Expression& out) {
+  const auto lead = std::find_if(all.begin(), all.end(), [&](const Expression& e) { return side_of(list, e) != 0; });
+  if (lead == all.end()) return false;
+  std::vector<Expression> rest;
+  for (const Expression& one : all)
+    if (one.first != lead->first && one.shape == Shape::moment) rest.push_back(one);
+  out = *lead;
+  if (rest.empty()) {
+    out.impossible = Wrong{Wrong::What::anchor};
+    return true;
+  }
+  Expression anchor = *std::max_element(rest.begin(), rest.end(),
+                                        [](const Expression& a, const Expression& b) { return is_better(b, a); });
+  join_day_and_time(anchor, rest);
+  out = anchor;
+  out.start = {};
+  out.start.offset = lead->start.offset;
+  out.start.direction = side_of(list, *lead);
+  out.start.zone_minutes = anchor.start.zone_minutes;
+  out.start.region = anchor.start.region;
+  out.start.anchor = &kept.moments.emplace_front(anchor.start);
+  const bool led = lead->first > 0 && list[lead->first - 1].kind == ahead;
+  out.first = std::min(lead->first - (led ? 1 : 0), anchor.first);
+  out.last = std::max(lead->last, anchor.last);
+  return true;
+}
+
+// 明天起每天8点, every day at 8am for a week: another time right beside a rule says when it begins or ends.
+bool is_bounded(std::span<const Token> list, const std::vector<Expression>& all, const Expression& rule) {
+  constexpr std::size_t kBeside = 2;
+  return std::any_of(all.begin(), all.end(), [&](const Expression& one) {
+    if (one.first == rule.first || one.shape == Shape::recurrence) return false;
+    const std::size_t from = one.first < rule.first ? one.last : rule.last;
+    const std::size_t to = one.first < rule.first ? rule.first : one.first;
+    if (to - from > kBeside) return false;
+    for (std::size_t i = from; i < to; ++i)
+      if (list[i].kind == please || list[i].kind == question || list[i].kind == dot) return false;
+    return true;
+  });
+}
+
 // What may stand around an expression that is the whole of a text.
 bool is_fluff(const Token& t) {
   static constexpr KindSet kFluff{please, question, dot, comma, quote, close, open, colon, dash};
@@ -823,8 +891,10 @@ bool find_expression(const Tokens& tokens, bool chinese, Kept& kept, long& steps
     i = out.last - 1;
   }
   if (all.empty()) return false;
+  if (count_from_another(list, all, kept, out)) return true;
   out = all[best];
   join_day_and_time(out, all);
+  if (out.shape == Shape::recurrence && is_bounded(list, all, out)) out.impossible = Wrong{Wrong::What::bounds};
   return true;
 }
 

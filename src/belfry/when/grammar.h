@@ -128,6 +128,7 @@ class Grammar {
   bool is_capital(const Token& t) const;
   std::string_view iana_name();
   std::string_view city_zone();
+  std::string_view place_zone();
   bool zone_of_text(Moment& m);
 
   // --- written dates ---
@@ -180,12 +181,14 @@ class Grammar {
   bool recurrence(Expression& e);
   bool day_of_every_month(Recurrence& r);
   bool recurrence_head(Recurrence& r);
+  bool counted_before() const;
   bool every_unit(Recurrence& r);
   bool recurrence_piece(Recurrence& r);
   bool weekday_set(std::vector<int>& out);
   static bool leave_out(Recurrence& r, const std::vector<int>& days);
   bool exception(Recurrence& r);
   std::vector<int> exception_before();
+  bool time_follows();
   bool second_time_follows();
   bool bound_follows();
   bool weekday_list(std::vector<int>& out);
@@ -233,7 +236,8 @@ class Grammar {
   bool range_end_ = false;         // the end of a range is being read
   bool on_before_ = false;
   bool cantonese_ = false;
-  bool iso_ = false;  // behind the T of an ISO 8601 time
+  bool in_recurrence_ = false;  // what stands behind "every"
+  bool iso_ = false;            // behind the T of an ISO 8601 time
   // The span that was read last: several rules begin with one, and each would read it again.
   struct {
     std::size_t begin = SIZE_MAX;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "belfry/when/grammar.h"
+#include "belfry/when/words.h"
 #include "belfry/when/zone.h"
 
 namespace belfry::when {
@@ -515,9 +516,9 @@ bool Grammar::part_of_day(Moment& m) {
     accept(dash);
     const Back in_back(*this);
     if (!(accept(in) && accept(the) && is(Kind::part))) in_back();
-    if (is(next) && peek().value == 0) ++at_;                        // late this morning
-    if (is(Kind::day) && peek().value == -1 && is(Kind::part, 1)) {  // late last night
-      m.day_offset = -1;
+    if (is(next) && peek().value == 0) ++at_;                  // late this morning
+    if (is(Kind::day) && is(Kind::part, 1) && !m.has_day()) {  // late last night, early tomorrow morning
+      m.day_offset = peek().whole();
       ++at_;
     }
   }
@@ -608,6 +609,32 @@ std::string_view Grammar::city_zone() {
   return {};
 }
 
+// "in Tokyo", "in New York": a place that has "… time" in the tables, or a zone of its name.
+std::string_view Grammar::place_zone() {
+  for (const std::size_t words : {2u, 1u}) {
+    bool capitals = true;
+    for (std::size_t i = 1; i <= words; ++i) capitals = capitals && is(other, i) && !peek(i).han && is_capital(peek(i));
+    if (!capitals) continue;
+    WordHash hash;
+    std::string city;
+    for (std::size_t i = 1; i <= words; ++i) {
+      for (const char c : peek(i).word) hash.add(static_cast<unsigned char>(c));
+      hash.add(U' ');
+      city += (i > 1 ? "_" : "") + std::string(text_.substr(peek(i).begin, peek(i).end - peek(i).begin));
+    }
+    for (const char c : std::string_view("time")) hash.add(static_cast<unsigned char>(c));
+    const Dictionary::Entry* known = Dictionary::get().find(hash.value());
+    std::string_view name;
+    if (known && known->word && known->word->kind == Kind::zone) name = region_name(known->word->value);
+    for (const char* const region : {"Asia/", "Europe/", "America/", "Africa/", "Australia/", "Pacific/"})
+      if (const auto zone = Zone::named(region + city); zone && name.empty()) name = zone->name();
+    if (name.empty()) continue;
+    at_ += 1 + words;
+    return name;
+  }
+  return {};
+}
+
 bool Grammar::zone_of_text(Moment& m) {
   if (m.zone_minutes || !m.region.empty()) return false;
   const Back back(*this);
@@ -636,6 +663,13 @@ bool Grammar::zone_of_text(Moment& m) {
     ++at_;
     if (bracket) accept(close);
     return true;
+  }
+  if (m.clock && is(in)) {  // 3pm in New York
+    if (const std::string_view name = place_zone(); !name.empty()) {
+      m.region = name;
+      return true;
+    }
+    return back();
   }
   int minutes = 0;
   bool found = false;

@@ -217,6 +217,7 @@ bool Grammar::named_month(Moment& m) {
 // 2026-07-04, 7/4/2026, 25/05/2015, 2015.05.25, 7/4, 13/09, 5.12
 bool Grammar::numeric_date(Moment& m) {
   if (m.month || m.day || m.year || m.holiday) return false;
+  if (is(dash, 1) && (m.day_offset || in_recurrence_) && peek().digits <= 2) return false;  // tomorrow 9-5
   const Back back(*this);
   const auto plain = [&](std::size_t ahead) {
     return is(Kind::number, ahead) && peek(ahead).digits > 0 && (!peek(ahead).han);

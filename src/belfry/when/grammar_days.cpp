@@ -308,6 +308,11 @@ bool Grammar::weekday_phrase(Moment& m) {
     sure(kStrong);
     return true;
   }
+  if (int day = 0; is(week_mark) && one_weekday(day)) {  // 周5下午
+    m.weekday = day;
+    sure(kStrong);
+    return true;
+  }
   if (!is(Kind::weekday)) return back();
   const Token& t = peek();
   // "sun" and "sat" and "mon" and "wed" mean something else in sentences.
@@ -329,7 +334,10 @@ bool Grammar::weekday_phrase(Moment& m) {
     const int side = is(Kind::after) ? 1 : -1;
     ++at_;
     Moment anchor;
-    if (moment(anchor) && anchor.has_day() && !anchor.weekday && !anchor.clock) {
+    if (moment(anchor) && anchor.has_day() && !anchor.weekday && !anchor.is_range()) {
+      m.clock = anchor.clock, m.part = anchor.part, m.part_shade = anchor.part_shade;  // at 5pm
+      m.zone_minutes = anchor.zone_minutes, m.region = anchor.region;
+      anchor.clock.reset(), anchor.part.reset();
       m.anchor = keep(anchor);
       m.beside = side;
       return true;

@@ -96,7 +96,7 @@ bool Grammar::clock_range(Moment& m) {
   if (!range_joint(between_word)) return back();
   if (!accept(Kind::at)) accept(about);
   if (!range_hour(last, last_marked)) return back();
-  if (dashed && !led && !first_marked && !last_marked && (last.hour + 12 - first.hour) % 12 > 6)
+  if (dashed && !led && !first_marked && !last_marked && (last.hour + 12 - first.hour) % 12 > 9)
     return back();  // Friday 7-6
   if (is(Kind::month) || is(month_mark) || is(day_mark) || is(year_mark) || is(Kind::unit) || is(ge) || is(percent) ||
       is(slash) || (is(Kind::dash) && joined()) || (is(dot) && is(Kind::number, 1) && joined(1)) ||
@@ -107,7 +107,8 @@ bool Grammar::clock_range(Moment& m) {
   const bool parted = trailing_part(trial);
   if (parted && trial.clock->meridiem) last.meridiem = trial.clock->meridiem;
   const bool bare = !first_marked && !last_marked && !parted;
-  if (bare && !led && !m.has_day() && !m.part && !is(Kind::day) && !is(next) && !is(Kind::weekday) && !is(Kind::on))
+  if (bare && !led && !m.has_day() && !m.part && !is(Kind::day) && !is(next) && !is(Kind::weekday) && !is(Kind::on) &&
+      !in_recurrence_)
     return back();
   if (bare && digits == 4 && !led) return back();
   // "ten to six" is a time of day, "8 to 9" is not.
@@ -257,6 +258,8 @@ bool Grammar::reach_phrase(Moment& m) {
   }
   if (lead.kind == Kind::ago && (lead.word == "前" || lead.word == "之前")) direction = -1;
   if (direction == 0) return back();
+  const Kind before_it = at_ > 0 && joined() ? tokens_[at_ - 1].kind : end_of_text;
+  if (lead.kind == Kind::ago && (before_it == other || before_it == day_mark)) return back();  // 生日前一天
   ++at_;
   while (accept(of)) {
   }

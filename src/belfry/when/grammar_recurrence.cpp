@@ -42,6 +42,12 @@ bool Grammar::weekday_list(std::vector<int>& out) {
   }
   while (true) {
     const Back back(*this);
+    // 周六日, 周六、日
+    if (han && out.back() == 6 && (is(day_mark) || (is(comma) && is(day_mark, 1))) && word("日", is(comma) ? 1 : 0)) {
+      at_ += is(comma) ? 2 : 1;
+      out.push_back(7);
+      continue;
+    }
     if (is(to) || is(until) || is(tilde) || is(Kind::dash)) {
       ++at_;
       if (!one_weekday(day)) {
@@ -217,6 +223,12 @@ bool Grammar::every_unit(Recurrence& r) {
   return false;
 }
 
+bool Grammar::counted_before() const {
+  if (at_ == 0) return false;
+  const Kind kind = tokens_[at_ - 1].kind;
+  return kind == Kind::number || kind == ge || kind == di || kind == couple || kind == next;
+}
+
 bool Grammar::recurrence_head(Recurrence& r) {
   const Back back(*this);
   if (is(often)) {
@@ -252,6 +264,18 @@ bool Grammar::recurrence_head(Recurrence& r) {
     if ((is(weekend) && plural) || (word("weekdays") && (on_word || at_ == 0)) || word("workdays")) {
       sure(kFair);
       return every_unit(r) || back();
+    }
+    // 工作日早上8点
+    const bool time_behind = is(Kind::part, 1) || is(every, 1) || is(often, 1) ||
+                             (is(Kind::number, 1) && (is(Kind::oclock, 2) || is(colon, 2)));
+    if (is(Kind::unit) && peek().unit() == Unit::business_day && peek().han && time_behind && !counted_before()) {
+      sure(kStrong);
+      every_unit(r);
+      if (is(every) || is(often)) {
+        Recurrence daily;
+        if (!recurrence_head(daily) || daily.unit != Unit::day) return back();
+      }
+      return true;
     }
     return back();
   }
@@ -364,6 +388,19 @@ std::vector<int> Grammar::exception_before() {
   return days;
 }
 
+// Whether a time of day stands here: "at 9am", 上午9点
+bool Grammar::time_follows() {
+  const Back back(*this);
+  accept(comma);
+  accept(Kind::at);
+  Moment part;
+  Moment clock;
+  const bool parted = part_of_day(part);
+  const bool follows = digital_clock(clock) || chinese_clock(clock) || (hour_clock(clock) && clock.clock->meridiem);
+  back();
+  return parted || follows;
+}
+
 // "at 9am and 5pm"
 bool Grammar::second_time_follows() {
   const Back back(*this);
@@ -402,8 +439,14 @@ bool Grammar::recurrence(Expression& e) {
     const Back days_back(*this);
     std::vector<int> days;
     Recurrence daily;
-    if (weekday_list(days) && days.size() > 1 && (is(every) || is(often)) && recurrence_head(daily) &&
-        daily.unit == Unit::day && daily.every == 1) {
+    const bool listed = weekday_list(days) && days.size() > 1;
+    if (listed && time_follows()) {  // Mon-Fri at 9am, 周二和周四下午3点
+      r.unit = Unit::week;
+      r.weekdays = days;
+      found = true;
+      sure(kStrong);
+    } else if (listed && (is(every) || is(often)) && recurrence_head(daily) && daily.unit == Unit::day &&
+               daily.every == 1) {
       r.unit = Unit::week;
       r.weekdays = days;
       found = true;
@@ -420,8 +463,10 @@ bool Grammar::recurrence(Expression& e) {
     Moment trial = e.start;
     const Back piece_back(*this);
     clock_expected_ = true;
+    in_recurrence_ = true;
     const bool more = moment(trial) && !trial.offset && (!trial.is_range() || trial.until_clock) && !trial.now;
     clock_expected_ = false;
+    in_recurrence_ = false;
     if (!more) {
       piece_back();
       break;
@@ -430,7 +475,8 @@ bool Grammar::recurrence(Expression& e) {
   }
   if (!leave_out(r, without)) return back();
   if (e.start.clock && second_time_follows()) impossible({Wrong::What::second_time});
-  if (is(except) || bound_follows()) impossible({Wrong::What::bounds});
+  const bool in_period = e.start.week || e.start.month_offset || e.start.year_offset || e.start.day_offset;
+  if (is(except) || in_period || bound_follows()) impossible({Wrong::What::bounds});
   if (e.start.weekday && r.weekdays.empty()) r.weekdays.push_back(*e.start.weekday), r.unit = Unit::week;
   if (e.start.nth && !r.nth && e.start.nth->weekday != 0 && std::abs(e.start.nth->n) <= 5) r.nth = e.start.nth;
   if (e.start.day && !e.start.month && r.month_days.empty()) r.month_days.push_back(*e.start.day);

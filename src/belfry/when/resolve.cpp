@@ -110,6 +110,9 @@ class Resolver {
       // Said in the small hours, "tonight at 3" is this night.
       if (!m.clock && *date == ref_.date && time < ref_.time && !part_is_over(*m.part, ref_.time) && m.day_offset)
         found.local.time = ref_.time;  // this afternoon, when it goes on already
+      // "today at 4", said at three in the afternoon
+      if (m.day_offset == 0 && !m.part && m.clock && found.other && time <= ref_.time && found.other->time > ref_.time)
+        std::swap(found.local.time, found.other->time);
       const bool this_night = time > hours{24} && *date == ref_.date && ref_.time < hours{5};
       if (this_night && time - hours{24} > ref_.time) found.local.date -= Days{1};
     } else {
@@ -219,6 +222,7 @@ class Resolver {
     }
     out.at = instant(time);
     if (out.at <= now_) return fail(Errc::impossible_time, "it does not come again");
+    if (e.start.until_clock) BELFRY_CHECK(find_end(e, time, out));  // 9:00-18:00: of the next one
     if (rule.time) *rule.time %= Days{1};
     out.day_only = !rule.time;
     out.rule = std::move(rule);
@@ -826,6 +830,8 @@ std::string describe(const Wrong& wrong) {
     case Wrong::What::zone: return "the time zone is not known; write it like Europe/Paris, UTC+2 or \"London time\"";
     case Wrong::What::bounds:
       return "a rule that begins or ends some day, or leaves out other things than days of the week, is not read";
+    case Wrong::What::anchor: return "it counts from something whose time is not said";
+    case Wrong::What::vague: return "that is too vague; say the hour";
     case Wrong::What::second_time: return "a rule has one time of day; make two of it";
   }
   return "there is no such time";

@@ -105,6 +105,7 @@ enum class Kind : std::uint8_t {
   rest,        // the rest of
   once,        // once a week
   except,      // except Sunday, 周日除外
+  ahead,       // 提前
   half_month,  // 上半月: the day on which it begins
   era,         // the year before its first: 民国 1911
   half_year,   // 上半年 1, 下半年 2
