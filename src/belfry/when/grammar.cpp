@@ -423,9 +423,15 @@ bool Grammar::connector() {
 bool Grammar::open_slot(Moment& m) {
   if (!m.has_day() || !(is(Kind::after) || is(Kind::before) || is(until))) return false;
   const Back back(*this);
+  const bool until_word = is(until);
   ++at_;
   clock_expected_ = true;
+  const Moment before = m;
   if (!slot(m)) return back();
+  if (until_word && !m.clock && !m.part) {  // from tomorrow until Sunday
+    m = before;
+    return back();
+  }
   return true;
 }
 
@@ -658,10 +664,24 @@ bool Grammar::expression(Expression& e) {
   }
   // 春节前三天, 中秋节后一天
   if ((is(later) || is(Kind::ago)) && peek().han && (e.start.has_day() || e.start.clock) && !e.start.offset &&
-      (is(Kind::number, 1) || is(couple, 1) || is(Kind::half, 1))) {
+      (is(Kind::number, 1) || is(couple, 1) || is(Kind::half, 1) || is(di, 1))) {
     const Back beside_back(*this);
     const int direction = is(later) ? 1 : -1;
     ++at_;
+    int first = 0;
+    if (const Back nth_back(*this); chinese_ordinal(first) && first == 1 && is(Kind::weekday)) {  // 元旦后第一个周一
+      Moment near;
+      near.weekday = peek().whole();
+      near.beside = direction;
+      near.anchor = keep(e.start);
+      ++at_;
+      e.start = near;
+      sure(kStrong);
+      return true;
+    } else {
+      nth_back();
+    }
+    accept(di);  // 国庆节后第一天
     Span amounts;
     if (span(amounts)) {
       Moment shifted;
@@ -862,6 +882,19 @@ bool is_whole(std::span<const Token> list, const Expression& e) {
   return true;
 }
 
+// "not tomorrow but the day after", 不是明天
+bool is_negated(std::span<const Token> list, std::size_t first) {
+  return first > 0 && (list[first - 1].word == "not" || list[first - 1].word == "不是");
+}
+
+// twice a day, 一天三次
+bool is_count(std::span<const Token> list, const Expression& e) {
+  if (e.shape != Shape::duration) return false;
+  const std::string_view before_it = e.first > 0 ? list[e.first - 1].word : std::string_view();
+  if (before_it == "twice" || before_it == "times" || before_it == "thrice") return true;
+  return e.last + 1 < list.size() && list[e.last].kind == number && list[e.last + 1].word == "次";
+}
+
 bool is_better(const Expression& one, const Expression& other) {
   if (one.strength != other.strength) return one.strength > other.strength;
   const bool repeats = one.shape == Shape::recurrence;
@@ -885,6 +918,11 @@ bool find_expression(const Tokens& tokens, bool chinese, Kept& kept, long& steps
     if (!can_begin(list, i) || !grammar.at(i, out)) continue;
     const bool whole = is_whole(list, out);
     if (out.strength < (whole ? kWeak : kFair)) continue;
+    if (is_negated(list, i)) {
+      i = out.last - 1;
+      continue;
+    }
+    if (is_count(list, out)) out.impossible = Wrong{Wrong::What::second_time};
     if (whole) return true;
     all.push_back(out);
     if (is_better(out, all[best])) best = all.size() - 1;

@@ -153,6 +153,7 @@ class Grammar {
   bool relative_day(Moment& m);
   bool this_period(Moment& m);
   bool unit_beside(Moment& m);
+  bool part_beside(Moment& m);
   bool numbered_week(Moment& m);
   bool century(Moment& m);
   bool period(Moment& m);

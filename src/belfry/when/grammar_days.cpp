@@ -405,11 +405,30 @@ bool Grammar::this_period(Moment& m) {
   return true;
 }
 
+// the night before Thanksgiving, the morning after New Year's: of the day beside it
+bool Grammar::part_beside(Moment& m) {
+  const Part part = peek().part();
+  const int direction = is(Kind::after, 1) ? 1 : -1;
+  at_ += 2;
+  Moment anchor;
+  if (!moment(anchor) || !anchor.has_day() || anchor.is_range() || anchor.part) return false;
+  m.clock = anchor.clock;
+  m.part = part;
+  anchor.clock.reset();
+  m.offset = keep(Span({1, Unit::day}));
+  m.direction = direction;
+  m.anchor = keep(anchor);
+  sure(kStrong);
+  return true;
+}
+
 // the day after Christmas, the week before the 5th, the month after next, the day before
 bool Grammar::unit_beside(Moment& m) {
   if (!m.empty()) return false;
   const Back back(*this);
   const bool article = accept(the) || accept(an);
+  if (article && is(Kind::part) && !peek().han && (is(Kind::before, 1) || is(Kind::after, 1)))
+    return part_beside(m) || back();
   Unit u = Unit::weekend;
   if (is(Kind::unit) && !peek().han) {
     u = peek().unit();

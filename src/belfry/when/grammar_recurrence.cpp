@@ -284,6 +284,13 @@ bool Grammar::recurrence_head(Recurrence& r) {
   ++at_;
   double n = other_one ? 2 : 1;
   bool counted = false;
+  if (is(next) && (is(Kind::end, 1) || is(begin, 1)) && peek(1).value == 1) {  // 每月底, 每月初
+    r.unit = Unit::month;
+    r.month_days = {is(begin, 1) ? 1 : -1};
+    at_ += 2;
+    sure(kStrong);
+    return true;
+  }
   if (Nth nth; nth_weekday_of_month(nth)) {
     // "every second Tuesday" is every other one; "of the month" makes it the second.
     const Token& last = tokens_[at_ - 1];

@@ -120,6 +120,20 @@ int han_scale(char32_t c) {
 // How many hundredths of one the character is: ½ is 50.
 int fraction(char32_t c) { return c == U'½' ? 50 : c == U'¼' ? 25 : c == U'¾' ? 75 : 0; }
 
+// One letter left out, typed twice over or too many, or two swapped. Another letter makes another word: Sundar, sundae.
+bool is_slip(std::string_view word, std::string_view right) {
+  if (word.front() != right.front()) return false;
+  const std::size_t same = static_cast<std::size_t>(
+      std::mismatch(word.begin(), word.end(), right.begin(), right.end()).first - word.begin());
+  const auto rest = [&](std::string_view text, std::size_t skipped) {
+    return text.substr(std::min(text.size(), same + skipped));
+  };
+  if (word.size() + 1 == right.size()) return rest(word, 0) == rest(right, 1);
+  if (word.size() == right.size() + 1) return rest(word, 1) == rest(right, 0);
+  return word.size() == right.size() && same + 1 < word.size() && word[same] == right[same + 1] &&
+         word[same + 1] == right[same] && rest(word, 2) == rest(right, 2);
+}
+
 class Scanner {
  public:
   Scanner(std::string_view text, Tokens& out) : text_(text), out_(out) {}
@@ -398,6 +412,20 @@ class Scanner {
     return entry->text == normal_text(at_, end) || is_phrase(entry->text, end) ? entry : nullptr;
   }
 
+  // The day that was meant by a word with a slip of the finger: a time of day behind it must not stand alone.
+  const Word* meant(std::string_view word) const {
+    static constexpr std::string_view kDays[] = {"tomorrow", "monday",   "tuesday", "wednesday", "thursday",
+                                                 "friday",   "saturday", "sunday",  "tonight",   "yesterday"};
+    if (word.size() < 5 || word.size() > 10) return nullptr;
+    for (const std::string_view day : kDays) {
+      if (!is_slip(word, day)) continue;
+      WordHash hash;
+      for (const char c : day) hash.add(static_cast<unsigned char>(c));
+      return words_.find(hash.value())->word;
+    }
+    return nullptr;
+  }
+
   // Words with spaces in them ("day after tomorrow") go before shorter ones.
   void latin() {
     WordHash hash;
@@ -414,6 +442,7 @@ class Scanner {
       const Dictionary::Entry* longer = entry_up_to(behind, hash);
       if (longer && longer->word) found = longer->word, end = behind;
     }
+    if (!found) found = meant(normal_text(at_, first_end));
     if (!found) {
       push(first_end, Kind::other, 0);
       return;

@@ -641,6 +641,7 @@ constexpr Word kWords[] = {
     {"but not on", except},
     {"unless", except},
     {"提前", ahead},
+    {"不是", other},
     {"晚点", other},
     {"晚些", other},
     {"晚些时候", other},
