@@ -90,11 +90,14 @@ class StopLoop:
 
     def wait_for_event(self, name, seconds=10):
         deadline = time.monotonic() + seconds
-        while not self.bench.server.events(name):
-            if time.monotonic() > deadline or self.bench.server.process.poll() is not None:
+        while True:
+            # In this order: a server that ends writes its last lines before.
+            over = time.monotonic() > deadline or self.bench.server.process.poll() is not None
+            if self.bench.server.events(name):
+                return True
+            if over:
                 return False
             time.sleep(0.002)
-        return True
 
     def check_log(self, server, second):
         """What was logged; sets what the next start must hand out."""
