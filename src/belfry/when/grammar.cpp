@@ -776,7 +776,12 @@ void join_day_and_time(Expression& best, const std::vector<Expression>& all) {
   best.start = day;
 }
 
-bool is_better(const Expression& one, const Expression& other);
+bool is_better(const Expression& one, const Expression& other) {
+  if (one.strength != other.strength) return one.strength > other.strength;
+  const bool repeats = one.shape == Shape::recurrence;
+  if (repeats != (other.shape == Shape::recurrence)) return repeats;
+  return one.last - one.first > other.last - other.first;
+}
 
 // Whether a span counts from another time in the sentence: 1 behind it, -1 before it, 0 if it does not.
 int side_of(std::span<const Token> list, const Expression& e) {
@@ -893,13 +898,6 @@ bool is_count(std::span<const Token> list, const Expression& e) {
   const std::string_view before_it = e.first > 0 ? list[e.first - 1].word : std::string_view();
   if (before_it == "twice" || before_it == "times" || before_it == "thrice") return true;
   return e.last + 1 < list.size() && list[e.last].kind == number && list[e.last + 1].word == "次";
-}
-
-bool is_better(const Expression& one, const Expression& other) {
-  if (one.strength != other.strength) return one.strength > other.strength;
-  const bool repeats = one.shape == Shape::recurrence;
-  if (repeats != (other.shape == Shape::recurrence)) return repeats;
-  return one.last - one.first > other.last - other.first;
 }
 
 }  // namespace

@@ -125,7 +125,9 @@ class Grammar {
   bool time_of_day(Moment& m);
   bool part_of_day(Moment& m);
   bool eve_follows();
+  std::string_view as_written(const Token& t) const;
   bool is_capital(const Token& t) const;
+  static std::string_view zone_of_city(const std::string& city);
   std::string_view iana_name();
   std::string_view city_zone();
   std::string_view place_zone();
@@ -191,7 +193,6 @@ class Grammar {
   std::vector<int> exception_before();
   bool time_follows();
   bool second_time_follows();
-  bool bound_follows();
   bool weekday_list(std::vector<int>& out);
   bool one_weekday(int& out);
   bool nth_weekday_of_month(Nth& out);

@@ -594,40 +594,41 @@ bool Grammar::eve_follows() {
   return eve || last_day;
 }
 
+std::string_view Grammar::as_written(const Token& t) const { return text_.substr(t.begin, t.end - t.begin); }
+
 bool Grammar::is_capital(const Token& t) const { return text_[t.begin] >= 'A' && text_[t.begin] <= 'Z'; }
+
+// The zone that has the name of a city; empty if none has.
+std::string_view Grammar::zone_of_city(const std::string& city) {
+  for (const char* const region : {"Asia/", "Europe/", "America/", "Africa/", "Australia/", "Pacific/", "Atlantic/"})
+    if (const auto known = Zone::named(region + city)) return known->name();
+  return {};
+}
 
 // Kathmandu time: the city of a zone.
 std::string_view Grammar::city_zone() {
   if (!is(other) || peek().han || peek().word.size() < 4 || !is(time_word, 1) || peek(1).word != "time") return {};
   if (!is_capital(peek())) return {};
-  const std::string city(text_.substr(peek().begin, peek().end - peek().begin));
-  for (const char* const region : {"Asia/", "Europe/", "America/", "Africa/", "Australia/", "Pacific/", "Atlantic/"})
-    if (const auto known = Zone::named(region + city)) {
-      at_ += 2;
-      return known->name();
-    }
-  return {};
+  const std::string_view known = zone_of_city(std::string(as_written(peek())));
+  if (!known.empty()) at_ += 2;
+  return known;
 }
 
 // "in Tokyo", "in New York": a place that has "… time" in the tables, or a zone of its name.
 std::string_view Grammar::place_zone() {
+  const auto is_name = [this](std::size_t ahead) {
+    return is(other, ahead) && !peek(ahead).han && is_capital(peek(ahead));
+  };
   for (const std::size_t words : {2u, 1u}) {
-    bool capitals = true;
-    for (std::size_t i = 1; i <= words; ++i) capitals = capitals && is(other, i) && !peek(i).han && is_capital(peek(i));
-    if (!capitals) continue;
-    WordHash hash;
+    if (!is_name(1) || !is_name(words)) continue;
+    std::string place;
     std::string city;
     for (std::size_t i = 1; i <= words; ++i) {
-      for (const char c : peek(i).word) hash.add(static_cast<unsigned char>(c));
-      hash.add(U' ');
-      city += (i > 1 ? "_" : "") + std::string(text_.substr(peek(i).begin, peek(i).end - peek(i).begin));
+      place.append(peek(i).word).append(" ");
+      city.append(i > 1 ? "_" : "").append(as_written(peek(i)));
     }
-    for (const char c : std::string_view("time")) hash.add(static_cast<unsigned char>(c));
-    const Dictionary::Entry* known = Dictionary::get().find(hash.value());
-    std::string_view name;
-    if (known && known->word && known->word->kind == Kind::zone) name = region_name(known->word->value);
-    for (const char* const region : {"Asia/", "Europe/", "America/", "Africa/", "Australia/", "Pacific/"})
-      if (const auto zone = Zone::named(region + city); zone && name.empty()) name = zone->name();
+    const Word* known = Dictionary::get().word(place + "time");
+    const std::string_view name = known && known->kind == Kind::zone ? region_name(known->value) : zone_of_city(city);
     if (name.empty()) continue;
     at_ += 1 + words;
     return name;

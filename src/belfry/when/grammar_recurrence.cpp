@@ -395,43 +395,22 @@ std::vector<int> Grammar::exception_before() {
   return days;
 }
 
-// Whether a time of day stands here: "at 9am", 上午9点
+// Whether a time of day stands here, behind a comma or not: "at 9am", 上午9点
 bool Grammar::time_follows() {
   const Back back(*this);
   accept(comma);
   accept(Kind::at);
-  Moment part;
-  Moment clock;
-  const bool parted = part_of_day(part);
-  const bool follows = digital_clock(clock) || chinese_clock(clock) || (hour_clock(clock) && clock.clock->meridiem);
+  Moment m;
+  const bool follows = part_of_day(m) || digital_clock(m) || chinese_clock(m) || (hour_clock(m) && m.clock->meridiem);
   back();
-  return parted || follows;
+  return follows;
 }
 
 // "at 9am and 5pm"
 bool Grammar::second_time_follows() {
   const Back back(*this);
   accept(comma);
-  if (!accept(and_) && !accept_word("和")) {
-    back();
-    return false;
-  }
-  accept(Kind::at);
-  Moment part;
-  part_of_day(part);
-  Moment clock;
-  const bool follows = digital_clock(clock) || chinese_clock(clock) || (hour_clock(clock) && clock.clock->meridiem);
-  if (!follows) back();
-  return follows;
-}
-
-// "until Friday", "starting in May": to read the rest alone would be another rule.
-bool Grammar::bound_follows() {
-  const Back back(*this);
-  accept(comma);
-  Moment bound;
-  const bool follows =
-      (accept(until) || (is(from) && word("starting") && accept(from))) && moment(bound) && !bound.empty();
+  const bool follows = (accept(and_) || accept_word("和")) && time_follows();
   back();
   return follows;
 }
@@ -483,7 +462,7 @@ bool Grammar::recurrence(Expression& e) {
   if (!leave_out(r, without)) return back();
   if (e.start.clock && second_time_follows()) impossible({Wrong::What::second_time});
   const bool in_period = e.start.week || e.start.month_offset || e.start.year_offset || e.start.day_offset;
-  if (is(except) || in_period || bound_follows()) impossible({Wrong::What::bounds});
+  if (is(except) || in_period) impossible({Wrong::What::bounds});
   if (e.start.weekday && r.weekdays.empty()) r.weekdays.push_back(*e.start.weekday), r.unit = Unit::week;
   if (e.start.nth && !r.nth && e.start.nth->weekday != 0 && std::abs(e.start.nth->n) <= 5) r.nth = e.start.nth;
   if (e.start.day && !e.start.month && r.month_days.empty()) r.month_days.push_back(*e.start.day);

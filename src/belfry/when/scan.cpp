@@ -417,12 +417,8 @@ class Scanner {
     static constexpr std::string_view kDays[] = {"tomorrow", "monday",   "tuesday", "wednesday", "thursday",
                                                  "friday",   "saturday", "sunday",  "tonight",   "yesterday"};
     if (word.size() < 5 || word.size() > 10) return nullptr;
-    for (const std::string_view day : kDays) {
-      if (!is_slip(word, day)) continue;
-      WordHash hash;
-      for (const char c : day) hash.add(static_cast<unsigned char>(c));
-      return words_.find(hash.value())->word;
-    }
+    for (const std::string_view day : kDays)
+      if (is_slip(word, day)) return words_.word(day);
     return nullptr;
   }
 

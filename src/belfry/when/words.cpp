@@ -1052,6 +1052,13 @@ Dictionary::Entry& Dictionary::entry(WordHash hash, std::string_view text) {
   return entries_.back();
 }
 
+const Word* Dictionary::word(std::string_view text) const {
+  WordHash hash;
+  for (std::string_view rest = text; !rest.empty();) hash.add(take_character(rest));
+  const Entry* entry = find(hash.value());
+  return entry && entry->text == text ? entry->word : nullptr;
+}
+
 void Dictionary::add(const Word& word) {
   std::string_view rest = word.text;
   WordHash hash;

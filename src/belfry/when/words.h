@@ -40,6 +40,7 @@ class Dictionary {
       if (entries_[number - 1].hash == hash) return &entries_[number - 1];
     }
   }
+  const Word* word(std::string_view text) const;
   // Bit n: a word of n characters begins with this Chinese character.
   std::uint32_t lengths(char32_t first) const {
     return first >= kHanBegin && first < kHanEnd ? lengths_[first - kHanBegin] : 0;
