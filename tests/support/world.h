@@ -1,4 +1,4 @@
-// A whole bus on simulated time and a simulated disk, that can be stopped, killed and started again.
+// The bus and the conversations on simulated time and a simulated disk, that can be stopped, killed and started again.
 #pragma once
 
 #include <exception>
@@ -10,6 +10,7 @@
 
 #include "belfry/base/assert.h"
 #include "belfry/bus/message_bus.h"
+#include "belfry/chat/chats.h"
 #include "belfry/clock/simulated_clock.h"
 #include "tests/support/simulated_store.h"
 
@@ -41,6 +42,7 @@ class World {
   }
 
   bus::MessageBus& bus() { return life_->bus; }
+  chat::Chats& chats() { return life_->chats; }
   SimulatedClock& clock() { return life_->clock; }
   Disk& disk() { return disk_; }
   Random& random() { return random_; }
@@ -130,7 +132,7 @@ class World {
     if (deliver && !run(bus().mark_all_delayed_as_forced())) return false;
     if (!run(bus().note_clean_stop())) return false;
     bool stopped = false;
-    asio::co_spawn(life_->context, bus().stop(), [&stopped](std::exception_ptr) { stopped = true; });
+    asio::co_spawn(life_->context, stop_parts(), [&stopped](std::exception_ptr) { stopped = true; });
     clock().settle();
     BELFRY_ASSERT(stopped);
     end_life();
@@ -141,6 +143,7 @@ class World {
     life_ = std::make_unique<Life>(*this);
     life_->store.start();
     life_->bus.start();
+    life_->chats.start();
     life_->tasks.spawn("timekeeper", life_->timekeeper.run());
     life_->clock.settle();
   }
@@ -177,6 +180,7 @@ class World {
                                            : nullptr),
           timekeeper(clock),
           bus(context, clock, world.random_, store, timekeeper, world.options_.bus),
+          chats(context, clock, world.random_, store, bus, timekeeper),
           tasks(context) {}
     static store::Options inline_mode(store::Options options) {
       options.mode = store::Mode::inline_groups;
@@ -187,8 +191,14 @@ class World {
     store::Store store;
     Timekeeper timekeeper;
     bus::MessageBus bus;
+    chat::Chats chats;
     TaskGroup tasks;
   };
+
+  Task<void> stop_parts() {
+    co_await chats().stop();
+    co_await bus().stop();
+  }
 
   // With the disk halted, whoever waits for it hears an error; whoever waits for time is gone.
   void end_life() {
