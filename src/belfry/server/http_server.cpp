@@ -191,7 +191,7 @@ class HttpServer::Impl {
   TaskGroup tasks_;
   Shared shared_;
   std::unordered_set<Connection*> connections_;
-  TimeReader times_;
+  bus::TimeReader times_;
   MessageRoutes messages_;
   WhenRoutes when_;
   MailboxRoutes mailboxes_;

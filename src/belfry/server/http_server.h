@@ -9,9 +9,9 @@
 #include <string>
 
 #include "belfry/bus/message_bus.h"
+#include "belfry/bus/time_reader.h"
 #include "belfry/clock/clock.h"
 #include "belfry/server/guard.h"
-#include "belfry/server/time_reader.h"
 #include "belfry/store/store.h"
 
 namespace belfry::server {
@@ -25,7 +25,7 @@ struct ServerOptions {
   std::vector<std::string> allow_hosts;
   std::string token;
   int connections_max = kConnectionsMax;
-  TimeReader::Options times;
+  bus::TimeReader::Options times;
 };
 
 class HttpServer {

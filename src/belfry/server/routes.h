@@ -6,16 +6,15 @@
 
 #include "belfry/base/task_group.h"
 #include "belfry/bus/message_bus.h"
+#include "belfry/bus/time_reader.h"
 #include "belfry/server/router.h"
 #include "belfry/store/store.h"
 
 namespace belfry::server {
 
-class TimeReader;
-
 class MessageRoutes {
  public:
-  MessageRoutes(bus::MessageBus& bus, Clock& clock, const TimeReader& times)
+  MessageRoutes(bus::MessageBus& bus, Clock& clock, const bus::TimeReader& times)
       : bus_(bus), clock_(clock), times_(times) {}
   void add_to(Router& router);
   // Resumes when every send that the bus has taken is answered, or at the deadline: for a stop.
@@ -38,7 +37,7 @@ class MessageRoutes {
 
   bus::MessageBus& bus_;
   Clock& clock_;
-  const TimeReader& times_;
+  const bus::TimeReader& times_;
   int on_their_way_ = 0;
   int batches_ = 0;
   Wake sends_done_;
@@ -46,13 +45,13 @@ class MessageRoutes {
 
 class WhenRoutes {
  public:
-  explicit WhenRoutes(const TimeReader& times) : times_(times) {}
+  explicit WhenRoutes(const bus::TimeReader& times) : times_(times) {}
   void add_to(Router& router);
 
  private:
   Task<Response> read(Request request);
 
-  const TimeReader& times_;
+  const bus::TimeReader& times_;
 };
 
 class MailboxRoutes {

@@ -11,36 +11,20 @@
 #include "belfry/base/json.h"
 #include "belfry/base/result.h"
 #include "belfry/bus/message_bus.h"
+#include "belfry/bus/send_request.h"
 #include "belfry/when/when.h"
 
 namespace belfry::server::wire {
 
 // --- requests ---
 
-// A time expression, and how it is to be read; what is empty is the server's.
-struct TimeText {
-  std::string text;
-  std::string timezone;
-  std::string language;
-  std::optional<WallTime> now;
-  bool strict = false;
-};
-Result<TimeText> read_when(std::string_view body);
+Result<bus::TimeText> read_when(std::string_view body);
 
-struct SendRequest {
-  std::vector<std::string> to;
-  bool to_is_list = false;
-  bus::Outgoing message;  // `to` is empty here
-  std::optional<TimeText> schedule;
-  std::optional<when::Reading> understood;  // how the schedule was read
-  std::vector<std::string> warnings;
-};
+using bus::SendRequest;
 Result<SendRequest> read_send(std::string_view body);
-// The message for one of the recipients: with a list, the key counts for each of them alone.
-bus::Outgoing message_for(const SendRequest& request, const std::string& recipient);
 
 struct MoveRequest {
-  std::optional<TimeText> schedule;
+  std::optional<bus::TimeText> schedule;
   std::optional<WallTime> deliver_at;
   Millis delay{0};  // counts if there is neither
 };
