@@ -29,8 +29,10 @@ std::uint64_t length_in_characters(std::string_view text) {
 
 std::vector<Violation> Checker::run(const Node& instance) {
   Findings findings;
-  apply(program_.root, instance, nullptr, &findings);
+  const bool valid = apply(program_.root, instance, nullptr, &findings);
   if (stopped()) return {{"", "", stopped_because_}};
+  // Whatever was forgotten to be told: what does not fit must not pass.
+  if (!valid && findings.all().empty()) findings.add(instance, "", "does not fit the schema");
   return findings.take();
 }
 
@@ -80,14 +82,13 @@ void Checker::add_marks(const Marks& from, Marks& to) {
 
 bool Checker::apply_rules(const Visit& visit) {
   if (visit.rules.refuses_all) {
-    if (visit.findings) refuse(visit, "false", fmt::format("is {}; nothing may be there", describe(visit.node)));
+    if (tells(visit)) refuse(visit, "false", fmt::format("is {}; nothing may be there", describe(visit.node)));
     return false;
   }
-  static constexpr Rule kRules[] = {&Checker::check_references, &Checker::check_type,     &Checker::check_choice,
-                                    &Checker::check_number,     &Checker::check_string,   &Checker::check_array,
-                                    &Checker::check_object,     &Checker::check_all_of,   &Checker::check_any_of,
-                                    &Checker::check_one_of,     &Checker::check_excluded, &Checker::check_condition,
-                                    &Checker::check_unevaluated};
+  static constexpr Rule kRules[] = {&Checker::check_references, &Checker::check_value,     &Checker::check_number,
+                                    &Checker::check_string,     &Checker::check_array,     &Checker::check_object,
+                                    &Checker::check_all_of,     &Checker::check_any_of,    &Checker::check_one_of,
+                                    &Checker::check_excluded,   &Checker::check_condition, &Checker::check_unevaluated};
   bool valid = true;
   for (const Rule rule : kRules) {
     if (!(this->*rule)(visit)) valid = false;
@@ -113,39 +114,44 @@ RulesId Checker::dynamic_target(const Rules& rules) const {
   return rules.dynamic_reference;
 }
 
-bool Checker::check_type(const Visit& visit) {
-  if (visit.rules.types == kAnyType || (type_of(visit.node) & visit.rules.types) != 0) return true;
-  // The allowed values say more than their type does.
-  if (!visit.findings || visit.rules.choices || visit.rules.constant) return false;
-  const std::string wanted = describe_types(visit.rules.types);
-  return refuse(visit, "type",
-                fmt::format("is {}; {} belongs there{}", describe(visit.node), wanted,
-                            hint_for_string(visit.node, visit.rules.types)),
-                wanted);
+bool Checker::check_value(const Visit& visit) {
+  const bool right_type = visit.rules.types == kAnyType || (type_of(visit.node) & visit.rules.types) != 0;
+  const bool allowed = is_allowed(visit);
+  if (right_type && allowed) return true;
+  if (!tells(visit)) return false;
+  return allowed ? refuse_type(visit) : refuse_value(visit);  // the allowed values say more than their type
 }
 
-bool Checker::check_choice(const Visit& visit) {
-  if (const Node* const constant = visit.rules.constant; constant && compare(*constant, visit.node) != 0) {
-    if (!visit.findings) return false;
+bool Checker::is_allowed(const Visit& visit) {
+  if (const Node* const constant = visit.rules.constant; constant && compare(*constant, visit.node) != 0) return false;
+  if (!visit.rules.choices) return true;
+  for (const Node& choice : visit.rules.choices->children())
+    if (!spend(1 + choice.raw.size() / kBytesPerStep) || compare(choice, visit.node) == 0) return true;
+  return false;
+}
+
+bool Checker::refuse_type(const Visit& visit) {
+  const std::string wanted = describe_types(visit.rules.types);
+  const std::string hint = hint_for_string(visit.node, visit.rules.types);
+  return refuse(visit, "type", fmt::format("is {}; {} belongs there{}", describe(visit.node), wanted, hint), wanted);
+}
+
+bool Checker::refuse_value(const Visit& visit) {
+  if (const Node* const constant = visit.rules.constant) {
     const std::string wanted = shortened(constant->raw);
     return refuse(visit, "const", fmt::format("is {}; {} belongs there", describe(visit.node), wanted), wanted);
   }
-  if (!visit.rules.choices) return true;
-  const auto choices = visit.rules.choices->children();
-  for (const Node& choice : choices)
-    if (!spend(1 + choice.raw.size() / kBytesPerStep) || compare(choice, visit.node) == 0) return true;
-  if (!visit.findings) return false;
+  const Node& choices = *visit.rules.choices;
   std::vector<std::string> allowed;
   std::vector<std::string_view> texts;
-  for (const Node& choice : choices) {
-    allowed.push_back(shortened(choice.raw));
+  for (const Node& choice : choices.children()) {
+    if (allowed.size() < kListedMax) allowed.push_back(shortened(choice.raw));
     if (choice.kind == Kind::string) texts.push_back(choice.text);
   }
+  const std::string list = listed(allowed, "or", choices.count);
   const auto meant = visit.node.kind == Kind::string ? nearest_name(visit.node.text, texts) : std::string_view();
   const std::string hint = meant.empty() ? "" : fmt::format("; did you mean {}?", shortened(json::quoted(meant)));
-  return refuse(visit, "enum",
-                fmt::format("is {}, which is not one of {}{}", describe(visit.node), listed(allowed, "or"), hint),
-                listed(allowed, "or"));
+  return refuse(visit, "enum", fmt::format("is {}, which is not one of {}{}", describe(visit.node), list, hint), list);
 }
 
 bool Checker::check_number(const Visit& visit) {
@@ -157,7 +163,7 @@ bool Checker::check_number(const Visit& visit) {
   const auto demand = [&](bool fits, std::string_view keyword, std::string_view relation, std::string_view limit) {
     if (fits) return;
     valid = false;
-    if (visit.findings)
+    if (tells(visit))
       refuse(visit, keyword,
              fmt::format("is {}; a number {} {} belongs there", shortened(visit.node.raw), relation, shortened(limit)));
   };
@@ -177,7 +183,7 @@ bool Checker::check_string(const Visit& visit) {
   const auto demand = [&](bool fits, std::string_view keyword, const auto& message) {
     if (fits) return;
     valid = false;
-    if (visit.findings) refuse(visit, keyword, message());
+    if (tells(visit)) refuse(visit, keyword, message());
   };
   const std::uint64_t has = length_in_characters(visit.node.text);
   const auto counts = [&](std::string_view relation, std::uint64_t limit) {

@@ -38,8 +38,10 @@ class Checker {
   }
 
   bool check_references(const Visit& visit);
-  bool check_type(const Visit& visit);
-  bool check_choice(const Visit& visit);
+  bool check_value(const Visit& visit);
+  bool is_allowed(const Visit& visit);
+  static bool refuse_type(const Visit& visit);
+  static bool refuse_value(const Visit& visit);
   bool check_number(const Visit& visit);
   bool check_string(const Visit& visit);
 
@@ -52,6 +54,7 @@ class Checker {
   bool check_object(const Visit& visit);
   bool check_members(const Visit& visit);
   bool check_member(const Visit& visit, const Node& member);
+  bool refuse_member(const Visit& visit, const Node& member);
   bool check_names(const Visit& visit);
   bool check_required(const Visit& visit);
   bool check_dependencies(const Visit& visit);
@@ -71,7 +74,9 @@ class Checker {
     if (visit.marks) (*visit.marks)[child.position()] = true;
   }
   static void add_marks(const Marks& from, Marks& to);
-  // False, and the reason is told if somebody listens.
+  // Whether somebody wants to know why something does not fit.
+  static bool tells(const Visit& visit) { return visit.findings && visit.findings->wants_more(); }
+  // False, and tells why.
   static bool refuse(const Visit& visit, std::string_view keyword, std::string message, std::string wanted = {});
 
   // Counts work; false once there was too much of it, and then nothing that is found counts any more.

@@ -12,16 +12,10 @@ namespace {
 // Of the nearest alternative so many findings are told.
 constexpr std::size_t kNearestFindingsMax = 5;
 
-// What each alternative wanted instead of the value, if that is all that each had to say.
-std::string wanted_by_all(const Node& node, const std::vector<Findings>& told) {
-  std::vector<std::string> wanted;
-  for (const Findings& findings : told) {
-    if (findings.all().size() != 1 || findings.all().front().node != &node) return {};
-    const std::string& one = findings.all().front().wanted;
-    if (one.empty()) return {};
-    if (std::ranges::find(wanted, one) == wanted.end()) wanted.push_back(one);
-  }
-  return listed(wanted, "or");
+// What an alternative wanted instead of the value, if that is all it had to say.
+std::string only_wish(const Node& node, const Findings& told) {
+  const bool alone = told.all().size() == 1 && told.all().front().node == &node;
+  return alone ? told.all().front().wanted : std::string();
 }
 
 std::string name_of(std::size_t number, const Rules& rules) {
@@ -58,39 +52,55 @@ bool Checker::check_any_of(const Visit& visit) {
     // With marks the others are looked at, too: each that fits has looked at something.
     if (stopped() || (valid && !visit.marks)) return true;
   }
-  if (!valid && visit.findings) tell_about_alternatives(visit, visit.rules.any_of, "anyOf");
+  if (!valid && tells(visit)) tell_about_alternatives(visit, visit.rules.any_of, "anyOf");
   return valid;
 }
 
 bool Checker::check_one_of(const Visit& visit) {
   if (visit.rules.one_of.empty()) return true;
   std::vector<std::string> fitting;
+  std::size_t count = 0;
   for (std::size_t i = 0; i < visit.rules.one_of.size(); ++i) {
-    if (fits(visit.rules.one_of[i], visit)) fitting.push_back(name_of(i, rules(visit.rules.one_of[i])));
+    const RulesId id = visit.rules.one_of[i];
+    const bool one_more = fits(id, visit);
     if (stopped()) return true;
-    if (fitting.size() > 1 && !visit.findings) return false;
+    if (!one_more) continue;
+    if (++count > 1 && !visit.findings) return false;
+    if (visit.findings && count <= kListedMax) fitting.push_back(name_of(i, rules(id)));
   }
-  if (fitting.size() == 1) return true;
-  if (visit.findings && fitting.empty()) tell_about_alternatives(visit, visit.rules.one_of, "oneOf");
-  if (visit.findings && !fitting.empty())
+  if (count == 1) return true;
+  if (!tells(visit)) return false;
+  if (count == 0) {
+    tell_about_alternatives(visit, visit.rules.one_of, "oneOf");
+  } else {
     refuse(visit, "oneOf",
-           fmt::format("fits {} of the {} alternatives ({}); exactly one may fit", fitting.size(),
-                       visit.rules.one_of.size(), listed(fitting)));
+           fmt::format("fits {} of the {} alternatives ({}); exactly one may fit", count, visit.rules.one_of.size(),
+                       listed(fitting, "and", count)));
+  }
   return false;
 }
 
 void Checker::tell_about_alternatives(const Visit& visit, const std::vector<RulesId>& alternatives,
                                       std::string_view keyword) {
-  std::vector<Findings> told(alternatives.size());
-  std::size_t nearest = 0;
+  Findings nearest;
+  std::size_t nearest_number = 0;
   std::size_t right_kind = 0;
+  std::vector<std::string> wishes;
+  bool only_wishes = true;
   for (std::size_t i = 0; i < alternatives.size(); ++i) {
-    apply(alternatives[i], visit.node, visit.marks, &told[i]);
+    Findings told;
+    apply(alternatives[i], visit.node, visit.marks, &told);
     if (stopped()) return;
-    if (!is_wrong_kind(visit.node, told[i])) ++right_kind;
-    if (distance(visit.node, told[i]) < distance(visit.node, told[nearest])) nearest = i;
+    if (!is_wrong_kind(visit.node, told)) ++right_kind;
+    const std::string wish = only_wish(visit.node, told);
+    if (wish.empty()) only_wishes = false;
+    if (wishes.size() <= kListedMax && std::ranges::find(wishes, wish) == wishes.end()) wishes.push_back(wish);
+    if (i > 0 && distance(visit.node, told) >= distance(visit.node, nearest)) continue;
+    nearest = std::move(told);
+    nearest_number = i;
   }
-  if (const std::string wanted = wanted_by_all(visit.node, told); !wanted.empty()) {
+  if (only_wishes) {
+    const std::string wanted = listed(wishes, "or");
     refuse(visit, keyword, fmt::format("is {}; {} belongs there", describe(visit.node), wanted), wanted);
     return;
   }
@@ -98,15 +108,15 @@ void Checker::tell_about_alternatives(const Visit& visit, const std::vector<Rule
   if (right_kind != 1 && alternatives.size() > 1)
     refuse(visit, keyword,
            fmt::format("fits none of the {} alternatives; nearest is {}, and what does not fit there follows",
-                       alternatives.size(), name_of(nearest, rules(alternatives[nearest]))));
-  const auto& found = told[nearest].all();
+                       alternatives.size(), name_of(nearest_number, rules(alternatives[nearest_number]))));
+  const auto& found = nearest.all();
   for (std::size_t i = 0; i < std::min(found.size(), kNearestFindingsMax); ++i) visit.findings->add(found[i]);
 }
 
 bool Checker::check_excluded(const Visit& visit) {
   if (visit.rules.excluded == kNone || stopped()) return true;
   if (!apply(visit.rules.excluded, visit.node, nullptr, nullptr) || stopped()) return true;
-  if (!visit.findings) return false;
+  if (!tells(visit)) return false;
   return refuse(visit, "not",
                 fmt::format("is {}; what fits {} may not be there", describe(visit.node),
                             shortened(rules(visit.rules.excluded).source->raw)));

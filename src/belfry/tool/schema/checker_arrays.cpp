@@ -19,7 +19,7 @@ bool Checker::check_array(const Visit& visit) {
   const auto demand = [&](bool fits, std::string_view keyword, std::string_view relation, std::uint64_t limit) {
     if (fits) return;
     valid = false;
-    if (visit.findings)
+    if (tells(visit))
       refuse(visit, keyword,
              fmt::format("has {}; at {} {} {} there", counted(visit.node.count, "element"), relation, limit,
                          limit == 1 ? "belongs" : "belong"));
@@ -43,7 +43,7 @@ bool Checker::check_elements(const Visit& visit) {
     if (!listed && array.others == kNone) break;
     mark(visit, element);
     if (!listed && rules(array.others).refuses_all) {
-      if (visit.findings)
+      if (tells(visit))
         refuse(visit, array.others_keyword,
                fmt::format("has {}; no more than {} may be there", counted(visit.node.count, "element"),
                            array.first.size()));
@@ -66,7 +66,7 @@ bool Checker::check_contained(const Visit& visit) {
   }
   const bool few = found < array.contained.least;
   if (!few && found <= array.contained.most) return true;
-  if (!visit.findings) return false;
+  if (!tells(visit)) return false;
   const std::uint64_t limit = few ? array.contained.least : array.contained.most;
   const bool by_default = few && limit == 1;
   return refuse(visit,
@@ -92,7 +92,7 @@ bool Checker::check_unique(const Visit& visit) {
   const auto twice =
       std::ranges::adjacent_find(order, [](const Node* a, const Node* b) { return compare(*a, *b) == 0; });
   if (twice == order.end()) return true;
-  if (!visit.findings) return false;
+  if (!tells(visit)) return false;
   return refuse(visit, "uniqueItems",
                 fmt::format("the elements {} and {} are equal ({}); each may be there only once", (*twice)->position(),
                             (*std::next(twice))->position(), shortened((*twice)->raw)));
@@ -116,7 +116,7 @@ bool Checker::check_unevaluated(const Visit& visit) {
       continue;
     }
     valid = false;
-    if (visit.findings)
+    if (tells(visit))
       visit.findings->add(child, keyword,
                           is_array ? "is one element too many; no part of the schema is about it"
                                    : fmt::format("{} is not known here; no part of the schema is about it",

@@ -7,21 +7,10 @@
 #include "belfry/tool/schema/messages.h"
 
 namespace belfry::tool {
-namespace {
-
 using json::Kind;
 
-std::string unknown_member(const Node& member, const ObjectRules& object) {
-  std::vector<std::string_view> known;
-  for (const auto& [name, id] : object.members) known.push_back(name);
-  std::string message = fmt::format("{} is not known here", shortened(json::quoted(member.key)));
-  message += known.empty() ? "; no member may be there" : "; known are: " + listed_names(known);
-  const std::string_view meant = nearest_name(member.key, known);
-  if (!meant.empty()) message += fmt::format("; did you mean {}?", shortened(json::quoted(meant)));
-  return message;
-}
-
-}  // namespace
+// Looking for the name that was meant is dear compared with a check.
+constexpr std::size_t kStepsPerComparedName = 8;
 
 bool Checker::check_object(const Visit& visit) {
   if (visit.node.kind != Kind::object) return true;
@@ -30,7 +19,7 @@ bool Checker::check_object(const Visit& visit) {
   const auto demand = [&](bool fits, std::string_view keyword, std::string_view relation, std::uint64_t limit) {
     if (fits) return;
     valid = false;
-    if (visit.findings)
+    if (tells(visit))
       refuse(visit, keyword,
              fmt::format("has {}; at {} {} {} there", counted(visit.node.count, "member"), relation, limit,
                          limit == 1 ? "belongs" : "belong"));
@@ -51,7 +40,7 @@ bool Checker::check_required(const Visit& visit) {
   bool valid = true;
   for (const std::string_view name : required) {
     if (visit.node.member(name)) continue;
-    if (!visit.findings) return false;
+    if (!tells(visit)) return false;
     valid = refuse(visit, "required",
                    fmt::format("{} is missing; required: {}", shortened(json::quoted(name)), listed_names(required)));
   }
@@ -86,7 +75,18 @@ bool Checker::check_member(const Visit& visit, const Node& member) {
   if (known || object.others == kNone) return valid;
   if (!rules(object.others).refuses_all) return check(object.others), valid;
   mark(visit, member);
-  if (visit.findings) visit.findings->add(member, "additionalProperties", unknown_member(member, object));
+  return tells(visit) && refuse_member(visit, member);
+}
+
+bool Checker::refuse_member(const Visit& visit, const Node& member) {
+  std::vector<std::string_view> known;
+  for (const auto& [name, id] : visit.rules.object.members) known.push_back(name);
+  spend(known.size() * kStepsPerComparedName);
+  std::string message = fmt::format("{} is not known here", shortened(json::quoted(member.key)));
+  message += known.empty() ? "; no member may be there" : "; known are: " + listed_names(known);
+  const std::string_view meant = nearest_name(member.key, known);
+  if (!meant.empty()) message += fmt::format("; did you mean {}?", shortened(json::quoted(meant)));
+  visit.findings->add(member, "additionalProperties", std::move(message));
   return false;
 }
 
@@ -102,6 +102,7 @@ bool Checker::check_names(const Visit& visit) {
     Findings about_name;
     if (apply(visit.rules.object.names, name, nullptr, visit.findings ? &about_name : nullptr)) continue;
     valid = false;
+    if (!tells(visit)) continue;
     for (const Finding& found : about_name.all())
       visit.findings->add(member, "propertyNames", "its name " + found.violation.message);
   }
@@ -116,7 +117,7 @@ bool Checker::check_dependencies(const Visit& visit) {
     if (dependency.rules != kNone) valid = apply_in_place(dependency.rules, visit) && valid;
     for (const std::string_view name : dependency.required) {
       if (visit.node.member(name)) continue;
-      if (!visit.findings) return false;
+      if (!tells(visit)) return false;
       valid = refuse(visit, dependency.keyword,
                      fmt::format("{} is missing; it is required where there is {}", shortened(json::quoted(name)),
                                  shortened(json::quoted(dependency.name))));

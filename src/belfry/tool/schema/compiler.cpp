@@ -116,6 +116,8 @@ Result<> Compiler::identify_resource(const Node& node, RulesId id, Scope& scope)
     return bad_schema(*named, "has a fragment; a name for this place belongs in $anchor");
   if (!without_fragment(named->text).empty() || !node.parent) {
     const std::string uri = resolve_uri(base, without_fragment(named->text));
+    if (uri.size() > kSchemaUriBytesMax)
+      return bad_schema(*named, fmt::format("is a URI of more than {} bytes", kSchemaUriBytesMax));
     BELFRY_CHECK(add_resource(*named, node, uri, id, scope));
   }
   if (fragment.empty()) return {};

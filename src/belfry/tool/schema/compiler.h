@@ -18,6 +18,7 @@ namespace belfry::tool {
 // Schemas of tools are some kilobytes; these are far beyond, and bound what a hostile one can cost.
 inline constexpr std::size_t kSchemaBytesMax = 256u << 10;
 inline constexpr std::size_t kSchemaValuesMax = 20'000;
+inline constexpr std::size_t kSchemaUriBytesMax = 2'000;  // each reference keeps its own
 inline constexpr std::size_t kSchemaPatternsMax = 100;
 inline constexpr std::size_t kSchemaPatternInstructionsMax = 100'000;  // of all patterns together
 
@@ -38,7 +39,7 @@ class Compiler {
 
   Result<RulesId> subschema(const Node& node, Scope scope);
   Result<const Pattern*> pattern(const Node& place, std::string_view source);
-  void refer(const Node& place, RulesId from, ResourceId base, bool dynamic);
+  Result<> refer(const Node& place, RulesId from, ResourceId base, bool dynamic);
 
  private:
   struct Reference {

@@ -6,18 +6,18 @@
 
 namespace belfry::tool {
 
-bool Findings::is_full() {
+bool Findings::wants_more() {
   if (all_.size() == kViolationsMax) more_ = true;
-  return more_;
+  return !more_;
 }
 
 void Findings::add(const Node& node, std::string_view keyword, std::string message, std::string wanted) {
-  if (is_full()) return;
+  if (!wants_more()) return;
   all_.push_back({&node, {pointer(node), std::string(keyword), std::move(message)}, std::move(wanted)});
 }
 
 void Findings::add(const Finding& finding) {
-  if (!is_full()) all_.push_back(finding);
+  if (wants_more()) all_.push_back(finding);
 }
 
 std::vector<Violation> Findings::take() {

@@ -21,13 +21,13 @@ class Findings {
   void add(const Node& node, std::string_view keyword, std::string message, std::string wanted = {});
   void add(const Finding& finding);
 
+  // Whether one more would be kept; to be asked when there is one, before its message is made.
+  bool wants_more();
   const std::vector<Finding>& all() const { return all_; }
   // In the end; says so if there were too many.
   std::vector<Violation> take();
 
  private:
-  bool is_full();
-
   std::vector<Finding> all_;
   bool more_ = false;
 };

@@ -96,8 +96,7 @@ class Reader {
   Result<> dynamic_ref(const Node& value) { return reference(value, true); }
   Result<> reference(const Node& value, bool dynamic) {
     if (value.kind != Kind::string) return wanted(value, "a reference such as \"#/$defs/name\"");
-    compiler_.refer(value, id_, scope_.resource, dynamic);
-    return {};
+    return compiler_.refer(value, id_, scope_.resource, dynamic);
   }
   Result<> definitions(const Node& value) {
     return each_schema(value, [](const Node&, RulesId) { return Result<>{}; });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -14,8 +15,8 @@ namespace {
 using json::Kind;
 
 // Longer names than these are not compared: the work grows with the square.
-constexpr std::size_t kComparedBytesMax = 64;
-constexpr std::size_t kComparedNamesMax = 200;
+constexpr std::size_t kComparedBytesMax = 32;
+constexpr std::size_t kComparedNamesMax = 100;
 
 // `delay_ms`, `delayMs` and `Delay-MS` are the same to people.
 std::string folded(std::string_view name) {
@@ -25,17 +26,20 @@ std::string folded(std::string_view name) {
   return out;
 }
 
-// How many letters must be put in, taken out or changed.
+// How many letters must be put in, taken out, changed or swapped with their neighbour.
 std::size_t distance(std::string_view a, std::string_view b) {
-  std::array<std::size_t, kComparedBytesMax + 1> row{};
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+  using Row = std::array<std::size_t, kComparedBytesMax + 1>;
+  Row before_last{};
+  Row last{};
+  Row row{};
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    before_last = last, last = row;
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1), row[j - 1] + 1, last[j] + 1});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
   }
   return row[b.size()];
@@ -72,22 +76,25 @@ std::string describe_types(std::uint8_t types) {
   return listed(names, "or");
 }
 
-std::string listed(const std::vector<std::string>& items, std::string_view last) {
+std::string listed(const std::vector<std::string>& items, std::string_view last, std::size_t total) {
+  total = std::max(total, items.size());
   const std::size_t shown = std::min(items.size(), kListedMax);
   std::string out;
   for (std::size_t i = 0; i < shown; ++i) {
-    const bool at_end = i + 1 == items.size();
-    if (i > 0) out += at_end ? fmt::format(" {} ", last) : ", ";
+    if (i > 0) out += i + 1 == total ? fmt::format(" {} ", last) : ", ";
     out += items[i];
   }
-  if (shown < items.size()) out += fmt::format(" and {} more", items.size() - shown);
+  if (shown < total) out += fmt::format(" {} {} more", last, total - shown);
   return out;
 }
 
 std::string listed_names(const std::vector<std::string_view>& names) {
   std::vector<std::string> quoted;
-  for (const std::string_view name : names) quoted.push_back(shortened(json::quoted(name)));
-  return listed(quoted);
+  for (const std::string_view name : names) {
+    if (quoted.size() == kListedMax) break;
+    quoted.push_back(shortened(json::quoted(name)));
+  }
+  return listed(quoted, "and", names.size());
 }
 
 std::string counted(std::uint64_t count, std::string_view one) {
@@ -101,7 +108,9 @@ std::string_view nearest_name(std::string_view name, const std::vector<std::stri
   std::size_t nearest = wanted.size() / 3 + 1;  // a third of the letters may be wrong
   for (const std::string_view candidate : known) {
     if (candidate.size() > kComparedBytesMax) continue;
-    const std::size_t apart = distance(wanted, folded(candidate));
+    const std::string other = folded(candidate);
+    if (std::max(other.size(), wanted.size()) - std::min(other.size(), wanted.size()) >= nearest) continue;
+    const std::size_t apart = distance(wanted, other);
     if (apart < nearest) nearest = apart, best = candidate;
   }
   return best;

@@ -22,8 +22,8 @@ std::string shortened(std::string_view text);
 std::string describe(const Node& node);
 // `a string or null` for a set of TypeBit.
 std::string describe_types(std::uint8_t types);
-// `"a", "b" and 12 more`
-std::string listed(const std::vector<std::string>& shortened_items, std::string_view last = "and");
+// `"a", "b" and 12 more`; `total` if there are more than were put together.
+std::string listed(const std::vector<std::string>& items, std::string_view last = "and", std::size_t total = 0);
 std::string listed_names(const std::vector<std::string_view>& names);
 // `1 element`, `2 elements`
 std::string counted(std::uint64_t count, std::string_view one);

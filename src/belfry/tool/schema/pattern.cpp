@@ -11,6 +11,20 @@ constexpr std::int64_t kPatternMemoryMax = 2 << 20;
 // A byte looked at by so many instructions is a step. RE2 is far faster as long as its cache holds; this is for when not.
 constexpr std::size_t kInstructionsPerStep = 1'024;
 
+// RE2's own words quote the translation, which nobody wrote.
+std::string reason(const re2::RE2& machine) {
+  switch (machine.error_code()) {
+    case re2::RE2::ErrorMissingParen: return "a ( has no )";
+    case re2::RE2::ErrorUnexpectedParen: return "a ) has no (";
+    case re2::RE2::ErrorRepeatArgument: return "there is nothing to repeat in front of *, +, ? or a count";
+    case re2::RE2::ErrorRepeatOp: return "one repetition follows another";
+    case re2::RE2::ErrorRepeatSize: return "it repeats something more than 1000 times; maxLength can say that";
+    case re2::RE2::ErrorBadCharRange: return "there is no such property: " + machine.error_arg();
+    case re2::RE2::ErrorPatternTooLarge: return "it is too large";
+    default: return machine.error();
+  }
+}
+
 }  // namespace
 
 Result<Pattern> Pattern::compile(std::string_view ecma) {
@@ -21,12 +35,7 @@ Result<Pattern> Pattern::compile(std::string_view ecma) {
   options.set_max_mem(kPatternMemoryMax);
   auto machine = std::make_unique<re2::RE2>(translated, options);
   if (machine->ok()) return Pattern(std::string(ecma), std::move(machine));
-  switch (machine->error_code()) {
-    case re2::RE2::ErrorRepeatSize:
-      return fail(Errc::invalid_argument, "it repeats something more than 1000 times; maxLength can say that");
-    case re2::RE2::ErrorPatternTooLarge: return fail(Errc::invalid_argument, "it is too large");
-    default: return fail(Errc::invalid_argument, machine->error());
-  }
+  return fail(Errc::invalid_argument, reason(*machine));
 }
 
 Pattern::Pattern(std::string source, std::unique_ptr<re2::RE2> machine)

@@ -33,9 +33,12 @@ std::vector<RulesId> in_place(const Rules& rules) {
 
 }  // namespace
 
-void Compiler::refer(const Node& place, RulesId from, ResourceId base, bool dynamic) {
+Result<> Compiler::refer(const Node& place, RulesId from, ResourceId base, bool dynamic) {
   const std::string& uri = program_.resources[static_cast<std::size_t>(base)].uri;
+  if (place.text.size() > kSchemaUriBytesMax)
+    return bad_schema(place, fmt::format("is a reference of more than {} bytes", kSchemaUriBytesMax));
   references_.push_back({&place, from, resolve_uri(uri, place.text), dynamic});
+  return {};
 }
 
 Result<> Compiler::follow(const Reference& reference) {
