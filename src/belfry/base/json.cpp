@@ -347,7 +347,7 @@ Result<std::vector<Member>> members(Value object) {
   return found;
 }
 
-std::vector<Member> all_members(Value object) {
+std::vector<Member> every_member(Value object) {
   std::vector<Member> found;
   each_member(object, [&](Value key, Value content) {
     found.push_back({text(key), content});

@@ -102,7 +102,7 @@ Result<std::string> with_quick_replies(std::string payload, const std::vector<st
     return fail(Errc::invalid_argument,
                 fmt::format("payload is {}; with quickReplies it is an object or a text", json::name(value.kind)));
   }
-  const std::vector<json::Member> members = json::all_members(value);
+  const std::vector<json::Member> members = json::every_member(value);
   const auto is_it = [](const json::Member& member) { return member.key == kName; };
   if (std::count_if(members.begin(), members.end(), is_it) > 1)
     return fail(Errc::invalid_json, "quickReplies stands twice in the payload");
