@@ -1,4 +1,4 @@
-// The bus and the conversations on simulated time and a simulated disk, that can be stopped, killed and started again.
+// The whole kernel (bus, conversations, tools, agents) on simulated time and a simulated disk, that can be stopped, killed and started again.
 #pragma once
 
 #include <exception>
@@ -8,10 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "belfry/agent/processor.h"
 #include "belfry/base/assert.h"
 #include "belfry/bus/message_bus.h"
 #include "belfry/chat/chats.h"
 #include "belfry/clock/simulated_clock.h"
+#include "belfry/tool/builtin/builtin.h"
+#include "belfry/tool/executor.h"
 #include "tests/support/simulated_store.h"
 
 namespace belfry::testing {
@@ -28,6 +31,8 @@ class World {
     store::Options store;
     store::sqlite::Synchronous synchronous = store::sqlite::Synchronous::full;
     bus::BusOptions bus;
+    agent::ProcessorOptions agents;
+    std::function<void(agent::Processor&)> host;  // who runs agents, in every life
     std::size_t reserve = 0;
   };
 
@@ -43,6 +48,8 @@ class World {
 
   bus::MessageBus& bus() { return life_->bus; }
   chat::Chats& chats() { return life_->chats; }
+  tool::Executor& tools() { return life_->tools; }
+  agent::Processor& agents() { return life_->agents; }
   SimulatedClock& clock() { return life_->clock; }
   Disk& disk() { return disk_; }
   Random& random() { return random_; }
@@ -79,7 +86,9 @@ class World {
     return std::move(**pending.result);
   }
 
-  void add(const std::string& name) { BELFRY_ASSERT(run(bus().add_recipient(name, "external")).has_value()); }
+  void add(const std::string& name, const std::string& kind = "external") {
+    BELFRY_ASSERT(run(bus().add_recipient(name, kind)).has_value());
+  }
   Result<bus::Sent> try_send(bus::Outgoing message) {
     if (message.to.empty()) message.to = kWorker;
     if (message.payload.empty()) message.payload = "{}";
@@ -144,6 +153,7 @@ class World {
     life_->store.start();
     life_->bus.start();
     life_->chats.start();
+    if (options_.host) options_.host(life_->agents);
     life_->tasks.spawn("timekeeper", life_->timekeeper.run());
     life_->clock.settle();
   }
@@ -181,7 +191,13 @@ class World {
           timekeeper(clock),
           bus(context, clock, world.random_, store, timekeeper, world.options_.bus),
           chats(context, clock, world.random_, store, bus, timekeeper),
-          tasks(context) {}
+          times(clock, {}),
+          tools(clock, store, chats),
+          agents(context, clock, store, bus, tools, world.options_.agents),
+          tasks(context) {
+      for (auto& tool : tool::make_builtin_tools({.clock = clock, .bus = bus, .times = times}))
+        tools.add(std::move(tool));
+    }
     static store::Options inline_mode(store::Options options) {
       options.mode = store::Mode::inline_groups;
       return options;
@@ -192,10 +208,14 @@ class World {
     Timekeeper timekeeper;
     bus::MessageBus bus;
     chat::Chats chats;
+    bus::TimeReader times;
+    tool::Executor tools;
+    agent::Processor agents;
     TaskGroup tasks;
   };
 
   Task<void> stop_parts() {
+    agents().stop();
     co_await chats().stop();
     co_await bus().stop();
   }

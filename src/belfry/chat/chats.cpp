@@ -75,6 +75,7 @@ Task<void> Chats::stop() {
   stopping_ = true;
   for (const auto& [session, readers] : readers_)
     for (Wake* const reader : readers) reader->ring();
+  for (Wake* const pause : pauses_) pause->ring();
   co_await tasks_.join();
 }
 
@@ -88,6 +89,7 @@ std::string Chats::new_id() {
 }
 
 void Chats::tell(const Said& said) {
+  if (said.line.question && said.line.question->answer_by) note_deadline(to_ms(*said.line.question->answer_by));
   for (Listener* const listener : listeners_) listener->said(said.session, said.line);
   const auto waiting = readers_.find(said.session);
   if (waiting == readers_.end()) return;

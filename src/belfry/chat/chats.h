@@ -141,7 +141,12 @@ class Chats final : public DueSource, public bus::Attendant {
                                            const std::string& session_id) const;
   void deliver_more();
   Task<void> deliver(std::string person);
-  Task<Result<>> write_deliveries(std::vector<bus::Delivery> deliveries);
+  Task<bool> write_deliveries(std::string person, std::vector<std::string> leases,
+                              std::vector<bus::Delivery> deliveries);
+  Result<std::vector<Said>> write_sayings(store::Connection& connection,
+                                          const std::vector<std::pair<Saying, std::string>>& sayings,
+                                          WallTime now) const;
+  Task<void> pause(Millis duration);
 
   // chats_deadlines.cpp
   Task<void> end_questions();
@@ -163,6 +168,7 @@ class Chats final : public DueSource, public bus::Attendant {
   std::unordered_set<std::string> delivering_;                   // those, and the ones being served
   std::unordered_set<std::string> came_meanwhile_;               // got more while being served
   std::size_t deliveries_ = 0;                                   // people being served
+  std::vector<Wake*> pauses_;
   std::optional<std::int64_t> next_deadline_ms_;
   bool ending_questions_ = false;
   std::optional<BootTime> not_before_;  // the disk failed: questions wait until then

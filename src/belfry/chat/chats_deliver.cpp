@@ -81,7 +81,6 @@ Task<Result<Posted>> Chats::say(Saying saying) {
   };
   BELFRY_CO_TRY(const std::optional<Said> said, co_await store_.write<std::optional<Said>>(std::move(job)));
   if (!said) co_return Posted{.id = saying.id, .repeated = true};
-  if (said->line.question && said->line.question->answer_by) note_deadline(to_ms(*said->line.question->answer_by));
   tell(*said);
   co_return Posted{.id = said->line.id, .seq = said->line.seq};
 }
@@ -115,15 +114,9 @@ Task<void> Chats::deliver(std::string person) {
     if (!got || got->empty()) continue;
     std::vector<std::string> leases;
     for (const bus::Delivery& delivery : *got) leases.push_back(delivery.lease);
-    const auto written = co_await write_deliveries(std::move(*got));
-    if (written) {
-      co_await bus_.ack_leases(person, std::move(leases), kBelfry);
-    } else {
-      log::warn("chat.delivery_failed", "messages for a person could not be stored; tried again soon",
-                {{"to", person}, {"count", leases.size()}, {"what", written.error().detail}});
-      co_await bus_.release(person, std::move(leases), kTryAgain);
-      more = false;
-    }
+    const bool written = co_await write_deliveries(person, leases, std::move(*got));
+    if (written) co_await bus_.ack_leases(person, std::move(leases), kBelfry);
+    more = written;
   }
   --deliveries_;
   delivering_.erase(person);
@@ -131,35 +124,61 @@ Task<void> Chats::deliver(std::string person) {
   deliver_more();
 }
 
-// A message that was written and not acked, because the process ended in between, is found by its id.
-Task<Result<>> Chats::write_deliveries(std::vector<bus::Delivery> deliveries) {
-  std::vector<std::pair<Saying, std::string>> sayings;
+// A message that was written and not acked, because the process ended in between, is found by its id. While the disk
+// refuses, the messages stay in our hands: a full disk is no reason for a dead letter. False at a stop.
+Task<bool> Chats::write_deliveries(std::string person, std::vector<std::string> leases,
+                                   std::vector<bus::Delivery> deliveries) {
+  auto sayings = std::make_shared<std::vector<std::pair<Saying, std::string>>>();
   for (bus::Delivery& delivery : deliveries)
-    sayings.emplace_back(Saying{.id = bus::to_text(delivery.id),
-                                .session = std::move(delivery.session_id),
-                                .from = std::move(delivery.from),
-                                .to = std::move(delivery.to),
-                                .source = Source::agent,
-                                .payload = std::move(delivery.payload),
-                                .task_id = std::move(delivery.task_id),
-                                .created_at = delivery.created_at},
-                         new_id());
-  const int rows = static_cast<int>(sayings.size()) * 4;
-  auto job = [this, sayings = std::move(sayings), now = now()](store::Connection& connection) {
-    std::vector<Said> all;
-    for (const auto& [saying, session] : sayings) {
-      auto said = write_saying(connection, saying, now, session);
-      if (!said) return Result<std::vector<Said>>(std::unexpected(said.error()));
-      if (*said) all.push_back(std::move(**said));
+    sayings->emplace_back(Saying{.id = bus::to_text(delivery.id),
+                                 .session = std::move(delivery.session_id),
+                                 .from = std::move(delivery.from),
+                                 .to = std::move(delivery.to),
+                                 .source = Source::agent,
+                                 .payload = std::move(delivery.payload),
+                                 .task_id = std::move(delivery.task_id),
+                                 .created_at = delivery.created_at},
+                          new_id());
+  const int rows = static_cast<int>(sayings->size()) * 4;
+  while (true) {
+    auto job = [this, sayings, now = now()](store::Connection& connection) {
+      return write_sayings(connection, *sayings, now);
+    };
+    const auto all = co_await store_.write<std::vector<Said>>(std::move(job), rows);
+    if (all) {
+      for (const Said& said : *all) tell(said);
+      co_return true;
     }
-    return Result<std::vector<Said>>(std::move(all));
-  };
-  BELFRY_CO_TRY(const std::vector<Said> all, co_await store_.write<std::vector<Said>>(std::move(job), rows));
-  for (const Said& said : all) {
-    if (said.line.question && said.line.question->answer_by) note_deadline(to_ms(*said.line.question->answer_by));
-    tell(said);
+    log::warn("chat.delivery_failed", "messages for a person could not be stored; tried again soon",
+              {{"to", person}, {"count", leases.size()}, {"what", all.error().detail}});
+    if (stopping_) co_return false;
+    co_await pause(kTryAgain);
+    if (stopping_) co_return false;
+    (void)bus_.extend(person, leases, kLeaseDefault);
   }
-  co_return Result<>{};
+}
+
+Result<std::vector<Chats::Said>> Chats::write_sayings(store::Connection& connection,
+                                                      const std::vector<std::pair<Saying, std::string>>& sayings,
+                                                      WallTime now) const {
+  std::vector<Said> all;
+  for (const auto& [saying, session] : sayings) {
+    BELFRY_TRY(std::optional<Said> said, write_saying(connection, saying, now, session));
+    if (said) all.push_back(std::move(*said));
+  }
+  return all;
+}
+
+// Ends early at a stop.
+Task<void> Chats::pause(Millis duration) {
+  Wake wake;
+  pauses_.push_back(&wake);
+  struct Leave {
+    std::vector<Wake*>& pauses;
+    Wake& wake;
+    ~Leave() { std::erase(pauses, &wake); }
+  } leave{pauses_, wake};
+  co_await clock_.sleep_until(clock_.now().boot + duration, wake);
 }
 
 }  // namespace belfry::chat

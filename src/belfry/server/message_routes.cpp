@@ -106,11 +106,6 @@ class LineReader {
   int lines_ = 0;
 };
 
-std::optional<wire::Understood> understood(const wire::SendRequest& request) {
-  if (!request.understood) return std::nullopt;
-  return wire::Understood{*request.understood, request.schedule->text};
-}
-
 Result<wire::SendRequest> read_line(const LineReader::Line& line, const bus::TimeReader& times) {
   if (line.too_long) return fail(Errc::too_large, fmt::format("the line is longer than {} bytes", kBodyBytesMax));
   BELFRY_TRY(wire::SendRequest request, wire::read_send(line.text));
@@ -165,7 +160,7 @@ Task<Response> MessageRoutes::send(Request request) {
     read->message.to = std::move(read->to.front());
     const auto sent = co_await bus_.send(std::move(read->message));
     if (!sent) co_return error_response(sent.error());
-    co_return json_response(201, wire::sent(*sent, read->warnings, understood(*read)));
+    co_return json_response(201, wire::sent(*sent, read->warnings, bus::understood(*read)));
   }
   std::vector<Result<bus::Sent>> results(read->to.size(), fail(Errc::storage_failed, "not sent"));
   std::vector<bus::Outgoing> messages;
@@ -229,7 +224,7 @@ Task<Response> MessageRoutes::send_batch(Request, Exchange& exchange) {
       const Error* error = read[i] ? nullptr : &read[i].error();
       const Result<bus::Sent>* outcome = error ? nullptr : &sent[next++];
       if (outcome && !*outcome) error = &outcome->error();
-      answer += error ? error_json(*error) : wire::sent(**outcome, read[i]->warnings, understood(*read[i]));
+      answer += error ? error_json(*error) : wire::sent(**outcome, read[i]->warnings, bus::understood(*read[i]));
       answer += '\n';
     }
     if (problem) answer += error_json(*problem) + '\n';

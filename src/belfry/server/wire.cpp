@@ -15,15 +15,10 @@ namespace belfry::server::wire {
 namespace {
 
 using bus::TimeText;
+using bus::write_understood;
+using bus::write_warnings;
 using json::Fields;
 using json::wrong_type;
-
-void write_understood(json::Writer& writer, const std::optional<Understood>& understood) {
-  if (!understood) return;
-  writer.key("understood").object();
-  when::write_reading(writer, understood->reading, understood->text);
-  writer.end();
-}
 
 Result<> read_leases(const Fields& fields, std::vector<std::string>& leases) {
   BELFRY_CHECK(fields.texts("leases", kReceiveMax, leases));
@@ -39,21 +34,6 @@ Result<> read_limit(const std::string& text, int& limit) {
     return fail(Errc::invalid_argument,
                 fmt::format("limit \"{}\" is not a number from 1 to {}", text.substr(0, 40), kListPageMax));
   return {};
-}
-
-void write_warnings(json::Writer& writer, const std::vector<std::string>& first,
-                    const std::vector<std::string>& second) {
-  if (first.empty() && second.empty()) return;
-  writer.key("warnings").array();
-  for (const std::string& one : first) writer.value(one);
-  for (const std::string& one : second) writer.value(one);
-  writer.end();
-}
-
-void write_sent(json::Writer& writer, const bus::Sent& sent, const std::vector<std::string>& warnings) {
-  writer.field("messageId", bus::to_text(sent.id));
-  if (sent.scheduled_at) writer.field("scheduledDeliveryTime", to_iso(*sent.scheduled_at));
-  write_warnings(writer, warnings, sent.warnings);
 }
 
 void write_time(json::Writer& writer, std::string_view name, std::optional<WallTime> time) {
@@ -257,32 +237,6 @@ Result<> read_nothing(std::string_view body) {
 }
 
 // --- answers ---
-
-std::string sent(const bus::Sent& sent, const std::vector<std::string>& warnings,
-                 std::optional<Understood> understood) {
-  json::Writer writer;
-  writer.object();
-  write_sent(writer, sent, warnings);
-  write_understood(writer, understood);
-  return writer.end().take();
-}
-
-std::string sent_to_each(const SendRequest& request, const std::vector<Result<bus::Sent>>& results) {
-  json::Writer writer;
-  writer.object().key("results").array();
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    writer.object().field("to", request.to[i]);
-    if (results[i]) {
-      write_sent(writer, *results[i], request.warnings);
-    } else {
-      writer.field("error", word(results[i].error().code)).field("message", results[i].error().detail);
-    }
-    writer.end();
-  }
-  writer.end();
-  if (request.understood) write_understood(writer, Understood{*request.understood, request.schedule->text});
-  return writer.end().take();
-}
 
 std::string reading(const when::Reading& reading, std::string_view text) {
   json::Writer writer;

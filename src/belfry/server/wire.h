@@ -11,7 +11,7 @@
 #include "belfry/base/json.h"
 #include "belfry/base/result.h"
 #include "belfry/bus/message_bus.h"
-#include "belfry/bus/send_request.h"
+#include "belfry/bus/send_answer.h"
 #include "belfry/when/when.h"
 
 namespace belfry::server::wire {
@@ -69,16 +69,10 @@ Result<> read_nothing(std::string_view body);
 
 // --- answers ---
 
-// An answer's `understood`: how a schedule was read.
-struct Understood {
-  const when::Reading& reading;
-  std::string_view text;
-};
+using bus::sent;
+using bus::sent_to_each;
+using bus::Understood;
 std::string reading(const when::Reading& reading, std::string_view text);
-std::string sent(const bus::Sent& sent, const std::vector<std::string>& warnings,
-                 std::optional<Understood> understood = std::nullopt);
-// One answer a recipient, in the order of `to`.
-std::string sent_to_each(const SendRequest& request, const std::vector<Result<bus::Sent>>& results);
 std::string info(const bus::MessageInfo& info, const std::vector<std::string>& warnings = {},
                  std::optional<Understood> understood = std::nullopt);
 std::string list(const bus::ListResult& result);

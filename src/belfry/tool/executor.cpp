@@ -99,8 +99,8 @@ std::string Executor::violations(const Entry& entry, const std::string& argument
   const auto value = json::parse(arguments);
   if (!value) return failure({Errc::invalid_json, "arguments: " + value.error().detail});
   if (value->kind != json::Kind::object)
-    return failure({Errc::invalid_argument,
-                    fmt::format("arguments is {}; an object belongs there", json::name(value->kind))});
+    return failure(
+        {Errc::invalid_argument, fmt::format("arguments is {}; an object belongs there", json::name(value->kind))});
   std::vector<Violation> found = entry.schema.check(*value);
   for (const std::string_view own : entry.tool->judged_by_itself())
     std::erase_if(found, [&](const Violation& violation) { return is_of(violation, own); });
@@ -167,7 +167,10 @@ Task<Result<CallOutcome>> Executor::call(CallRequest request) {
 Task<CallOutcome> Executor::run(Entry& entry, CallRecord record) {
   CallOutcome outcome{.number = record.number};
   // No client can write a key with a control character in front of it.
-  record.context.key = fmt::format("\x01" "call {}", record.number);
+  record.context.key = fmt::format(
+      "\x01"
+      "call {}",
+      record.number);
   outcome.result = violations(entry, record.arguments);
   if (outcome.result.empty()) {
     Result<std::string> called = fail(Errc::storage_failed, "the tool ended with an exception");
