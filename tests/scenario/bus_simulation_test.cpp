@@ -70,7 +70,7 @@ class Simulation {
     }
     for (const auto& [sequence, known] : known_) {
       if (known.accepted && !known.ended && !known.maybe_ended && !used_up(sequence))
-        problem("message " + std::to_string(sequence) + " was accepted and never arrived");
+        problem("message " + std::to_string(sequence) + " was accepted and never arrived" + where(sequence));
     }
     for (const std::string& what : world_.problems()) problem(what);
     if (world_.counts().pending != 0 || world_.counts().delayed != 0 || world_.counts().in_flight != 0)
@@ -104,6 +104,13 @@ class Simulation {
   bool used_up(std::int64_t sequence) {
     const auto info = world_.run(world_.bus().get(MessageId{sequence}));
     return info && info->state == bus::MessageState::dead && info->attempts >= kAttemptsMax;
+  }
+  // Where the bus has it, for whoever looks for the reason.
+  std::string where(std::int64_t sequence) {
+    const auto info = world_.run(world_.bus().get(MessageId{sequence}));
+    if (!info) return ": " + info.error().detail;
+    return ": it is " + std::string(bus::word(info->state)) + ", due " + to_iso(info->deliver_at) + ", attempts " +
+           std::to_string(info->attempts) + (info->forced ? ", forced" : "");
   }
   void problem(std::string what) {
     if (what.find("never arrived") != std::string::npos) ++lost_;

@@ -832,6 +832,16 @@ Task<void> MessageBus::sweep() {
     asio::post(context_, [resume = std::move(resume)]() mutable { resume(0); });
 }
 
+// As the backlog has a message that a stop forced.
+Ready MessageBus::swept(const CalendarRow& row, const Forced& forced) {
+  const std::int64_t order_ms = std::min(forced.at_ms, row.due_ms);
+  return {.order = {order_ms, row.due_ms, row.sequence},
+          .place = kInBacklog,
+          .delivered_ms = order_ms,
+          .expires_ms = row.expires_ms.value_or(0),
+          .forced = order_ms < row.due_ms};
+}
+
 Task<bool> MessageBus::sweep_once(Forced forced) {
   CalendarLook look;
   std::fill(std::begin(look.until_ms), std::end(look.until_ms), (std::int64_t{1} << kStartBits) - 1);
@@ -851,7 +861,7 @@ Task<bool> MessageBus::sweep_once(Forced forced) {
                  forced](store::Connection& connection) -> Result<std::vector<CalendarRow>> {
       std::vector<CalendarRow> moved;
       for (const CalendarRow& row : candidates) {
-        const Order order{std::min(forced.at_ms, row.due_ms), row.due_ms, row.sequence};
+        const Order order = swept(row, forced).order;
         if (tables_.move_to_backlog(connection, row.bucket, row.recipient, order, std::nullopt, row.expires_ms))
           moved.push_back(row);
       }
@@ -865,13 +875,9 @@ Task<bool> MessageBus::sweep_once(Forced forced) {
     look.partial_after = page->last_sequence;
     swept_to_ms_ =
         *std::min_element(std::begin(look.from_ms), std::end(look.from_ms)) - calendar_.timeline().ahead().count();
-    for (const CalendarRow& row : *rows) {
-      Recipient& recipient = recipients_[row.recipient];
-      ++recipient.pending;
-      ++recipient.mailbox.unread;
-      recipient.mailbox.read_to_end = false;
-    }
-    for (const CalendarRow& row : *rows) refill(recipients_[row.recipient]);
+    // Most of them lie in the unread part now. One that the calendar had too late, for clocks were set around a crash, may
+    // lie before it: that one goes to memory.
+    for (const CalendarRow& row : *rows) arrive(recipients_[row.recipient], swept(row, forced));
     if (page->finished) co_return true;
   }
   co_return false;

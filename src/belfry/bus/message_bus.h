@@ -253,6 +253,7 @@ class MessageBus final : public DueSource {
   void flush_soon();
   void flush_ends();
   Task<void> sweep();
+  static Ready swept(const CalendarRow& row, const Forced& forced);
   Task<bool> sweep_once(Forced forced);
   Task<bool> end_sweep();
   Task<void> bury(RecipientNumber number);
