@@ -228,8 +228,7 @@ TEST(ToolSchema, ACircleThatOnlyShowsInTheDynamicScopeEndsTheCheck) {
 
 TEST(ToolSchema, AChainOfReferencesIsFollowedWithoutRunningOutOfStack) {
   std::string schema = R"({"$ref": "#/$defs/0", "$defs": {)";
-  for (int i = 0; i < 4'000; ++i)
-    schema += "\"" + std::to_string(i) + R"(": {"$ref": "#/$defs/)" + std::to_string(i + 1) + "\"}, ";
+  for (int i = 0; i < 4'000; ++i) schema += fmt::format(R"("{}": {{"$ref": "#/$defs/{}"}}, )", i, i + 1);
   schema += R"("4000": true}})";
 
   EXPECT_EQ(violations(schema, "5").front().keyword, "");
@@ -239,12 +238,20 @@ TEST(ToolSchema, WorkIsBounded) {
   // Each level doubles the work: 2^60 without a bound.
   std::string schema = R"({"$defs": {"60": {"type": "null"})";
   for (int i = 0; i < 60; ++i) {
-    const std::string next = R"({"$ref": "#/$defs/)" + std::to_string(i + 1) + "\"}";
-    schema += ", \"" + std::to_string(i) + R"(": {"anyOf": [)" + next + ", " + next + "]}";
+    const std::string next = fmt::format(R"({{"$ref": "#/$defs/{}"}})", i + 1);
+    schema += fmt::format(R"(, "{0}": {{"anyOf": [{1}, {1}]}})", i, next);
   }
   const std::string stopped = "the arguments: could not be checked: that takes more than 1000000 steps";
   EXPECT_EQ(said(schema + R"(}, "$ref": "#/$defs/0"})", "5"), stopped);
   EXPECT_EQ(said(schema + R"(}, "not": {"$ref": "#/$defs/0"}})", "5"), stopped) << "undecided is not turned round";
+}
+
+TEST(ToolSchema, WorkOnPatternsIsBounded) {
+  const std::string text = "\"" + repeated("ab", 100'000) + "\"";
+  EXPECT_EQ(said(R"({"pattern": "a[ab]{900}c"})", text),
+            "the arguments: could not be checked: that takes more than 1000000 steps");
+  EXPECT_TRUE(fits(R"({"pattern": "^[ab]+$"})", text));
+  EXPECT_TRUE(fits(R"({"items": {"pattern": "^.{1,500}$"}})", "[" + repeated("\"some words\",", 100) + "\"\u00e9\"]"));
 }
 
 TEST(ToolSchema, LongArraysAreComparedWithoutComparingEachWithEach) {
