@@ -18,7 +18,8 @@ namespace belfry::tool {
 
 // What a model can act on at once; what is wrong beyond shows when these are mended.
 inline constexpr std::size_t kViolationsMax = 32;
-// One schema looking at one value is a step. Large arguments take some ten thousand; a million is about 0.2 s.
+// One schema looking at one value is a step. Large arguments take some ten thousand; a million are a
+// fraction of a second, or one with the worst patterns there are.
 inline constexpr std::size_t kCheckStepsMax = 1'000'000;
 // Schemas applied within schemas: the deepest JSON with eight at every level. Bounds the stack of a check.
 inline constexpr int kCheckDepthMax = 512;

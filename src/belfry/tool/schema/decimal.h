@@ -18,7 +18,7 @@ class Decimal {
   bool is_zero() const { return digits_.empty(); }
   bool is_negative() const { return negative_; }
   bool is_integer() const { return exponent_ >= 0; }
-  // Digits that matter: 3 for `1.50e9` is wrong, 2 is right.
+  // Without zeros at either end: 2 for `1.50e9`.
   std::size_t significant_digits() const { return digits_.size(); }
   // `divisor` is above zero and has kDivisorDigitsMax digits at most.
   bool is_multiple_of(const Decimal& divisor) const;

@@ -3,7 +3,7 @@
 
 #include <compare>
 #include <cstdint>
-#include <deque>
+#include <forward_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,8 +43,8 @@ class Tree {
   // Refuses a member that stands twice, more than `values_max` values, and depth beyond kJsonDepthMax.
   static Result<Tree> read(json::Value value, std::size_t values_max);
 
-  Tree(Tree&&) = default;
-  Tree& operator=(Tree&&) = default;
+  Tree(Tree&&) noexcept = default;
+  Tree& operator=(Tree&&) noexcept = default;
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
   ~Tree() = default;
@@ -56,11 +56,11 @@ class Tree {
   Result<> add_children(std::size_t parent);
   Result<> add_members(std::size_t parent);
   Result<> add(std::size_t parent, json::Value value);
-  std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+  std::string_view keep(std::string text) { return texts_.emplace_front(std::move(text)); }
   std::string_view decoded(json::Value string);
 
-  std::vector<Node> nodes_;  // has its room from the start, so that nodes stay where they are
-  std::deque<std::string> texts_;
+  std::vector<Node> nodes_;               // has its room from the start, so that nodes stay where they are
+  std::forward_list<std::string> texts_;  // decoded ones, which stay where they are
   std::size_t values_max_ = 0;
 };
 

@@ -8,8 +8,9 @@ namespace {
 
 // What one pattern may take, program and caches: `.{1,1000}` just fits.
 constexpr std::int64_t kPatternMemoryMax = 2 << 20;
-// A byte looked at by so many instructions is a step. RE2 is far faster as long as its cache holds; this is for when not.
-constexpr std::size_t kInstructionsPerStep = 1'024;
+// A byte looked at by so many instructions is a step: a microsecond once RE2's cache no longer holds. Before, it is far
+// faster, but that cannot be known beforehand.
+constexpr std::size_t kInstructionsPerStep = 128;
 
 // RE2's own words quote the translation, which nobody wrote.
 std::string reason(const re2::RE2& machine) {
