@@ -7,8 +7,10 @@
 #include "belfry/base/task_group.h"
 #include "belfry/bus/message_bus.h"
 #include "belfry/bus/time_reader.h"
+#include "belfry/chat/chats.h"
 #include "belfry/server/router.h"
 #include "belfry/store/store.h"
+#include "belfry/tool/executor.h"
 
 namespace belfry::server {
 
@@ -72,9 +74,16 @@ class MailboxRoutes {
   bool stopping_ = false;
 };
 
+// What the server can ask of whoever runs agents; it does not know them.
+struct AgentControl {
+  std::function<bool(const std::string& kind)> runs;  // agents of this kind are run by Belfry
+  std::function<bool(const std::string& name)> is_stopped;
+  std::function<Task<Result<>>(std::string name, bool stopped)> set_stopped;
+};
+
 class AgentRoutes {
  public:
-  explicit AgentRoutes(bus::MessageBus& bus) : bus_(bus) {}
+  AgentRoutes(bus::MessageBus& bus, AgentControl control) : bus_(bus), control_(std::move(control)) {}
   void add_to(Router& router);
 
  private:
@@ -82,8 +91,40 @@ class AgentRoutes {
   Task<Response> add(Request request);
   Task<Response> get(Request request);
   Task<Response> remove(Request request);
+  Task<Response> set_stopped(std::string name, bool stopped);
+  std::string written(const bus::RecipientRow& row) const;
 
   bus::MessageBus& bus_;
+  AgentControl control_;
+};
+
+class SessionRoutes {
+ public:
+  explicit SessionRoutes(chat::Chats& chats) : chats_(chats) {}
+  void add_to(Router& router);
+
+ private:
+  Task<Response> people(Request request);
+  Task<Response> open(Request request);
+  Task<Response> list(Request request);
+  Task<Response> get(Request request);
+  Task<Response> lines(Request request);
+  Task<Response> post(Request request);
+
+  chat::Chats& chats_;
+};
+
+class ToolRoutes {
+ public:
+  explicit ToolRoutes(tool::Executor& tools) : tools_(tools) {}
+  void add_to(Router& router);
+
+ private:
+  Task<Response> list(Request request);
+  Task<Response> call(Request request);
+  Task<Response> calls(Request request);
+
+  tool::Executor& tools_;
 };
 
 class StatusRoutes {

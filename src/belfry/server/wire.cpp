@@ -176,10 +176,6 @@ Result<AgentRequest> read_agent(std::string_view body) {
   BELFRY_CHECK(fields.text("id", request.id));
   BELFRY_CHECK(fields.text("kind", request.kind));
   if (!fields.find("id")) return fail(Errc::invalid_argument, "id is missing: 1 to 64 of a-z 0-9 _ . -");
-  if (request.kind != "external")
-    return fail(Errc::unsupported,
-                fmt::format("kind \"{}\" is not known; \"external\" is an agent that receives over HTTP",
-                            request.kind.substr(0, 40)));
   return request;
 }
 
@@ -308,10 +304,11 @@ std::string counts(const std::string& recipient, const bus::Counts& counts) {
   return writer.end().take();
 }
 
-std::string agent(const bus::RecipientRow& row, const bus::Counts& counts) {
+std::string agent(const bus::RecipientRow& row, const bus::Counts& counts, bool stopped) {
   json::Writer writer;
   writer.object().field("id", row.name).field("kind", row.kind);
   writer.field("createdAt", to_iso(wall_from_ms(row.created_ms)));
+  if (stopped) writer.field("stopped", true);
   write_counts(writer, counts);
   return writer.end().take();
 }

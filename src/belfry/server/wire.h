@@ -80,7 +80,7 @@ std::string deliveries(const std::vector<bus::Delivery>& deliveries, bool stoppi
 // `counted` is the name of the number: acked, extended, released.
 std::string outcome(std::string_view counted, const bus::AckOutcome& outcome);
 std::string counts(const std::string& recipient, const bus::Counts& counts);
-std::string agent(const bus::RecipientRow& row, const bus::Counts& counts);
+std::string agent(const bus::RecipientRow& row, const bus::Counts& counts, bool stopped);
 // `written` are agents as JSON with commas between them; `next` is where the following page begins, empty at the end.
 std::string agents(std::string_view written, std::string_view next);
 std::string removed_agent(const std::string& id);
