@@ -225,6 +225,7 @@ class World {
     life_->clock.settle();
     now_ = life_->clock.now();
     life_->clock.drop_sleepers();
+    life_->clock.settle();  // a coroutine that is dropped is unwound by the loop, while its parts are still there
     life_.reset();
   }
 

@@ -394,8 +394,43 @@ TEST_F(ChatTest, AReaderWaitsForTheNextLine) {
   EXPECT_TRUE(in_vain.value()->empty());
 }
 
-// A crash between the log and the ack: the message is in the log, and comes once more from the bus.
-TEST_F(ChatTest, ACrashNeitherLosesNorDoublesALine) {
+// A8
+TEST_F(ChatTest, UnderOneIdSomethingIsSaidOnce) {
+  const Saying saying{.id = "x1", .session = session, .from = kBot, .to = kAnn, .payload = R"({"text":"hi"})"};
+  const auto first = w.run(w.chats().say(saying));
+  w.restart();
+  const auto again = w.run(w.chats().say(saying));
+  ASSERT_TRUE(first && again);
+  EXPECT_FALSE(first->repeated);
+  EXPECT_TRUE(again->repeated);
+  EXPECT_EQ(lines().size(), 1u);
+}
+
+// A8: between the log and the ack, too, when the message is in the log and comes once more from the bus.
+TEST(Chat, ACrashAtAnyMomentNeitherLosesNorDoublesALine) {
+  int cuts = 0;
+  for (int at = 1; at <= 60; ++at) {
+    World w;
+    w.add(kBot);
+    const auto opened = w.run(w.chats().open({.people = {kAnn}, .agents = {kBot}}));
+    ASSERT_TRUE(opened);
+    w.disk().cut_at(at);
+    const auto sent =
+        w.try_send({.to = kAnn, .from = kBot, .payload = R"({"text":"hi"})", .session_id = opened->session.id});
+    w.clock().settle();
+    if (!w.disk().running()) ++cuts;
+    w.restart();
+    w.advance(60s);
+    const auto read = w.run(w.chats().lines({.session = opened->session.id}));
+    ASSERT_TRUE(read);
+    EXPECT_LE(read->size(), 1u) << at;
+    if (sent) EXPECT_EQ(read->size(), 1u) << at;
+    EXPECT_EQ(w.counts(kAnn).pending, 0);
+  }
+  EXPECT_GT(cuts, 5);
+}
+
+TEST_F(ChatTest, RestartsNeitherLoseNorDoubleALine) {
   for (int i = 0; i < 20; ++i) {
     w.send({.to = kAnn, .from = kBot, .payload = fmt::format(R"({{"text":"{}"}})", i), .session_id = session});
     if (i % 3 == 0) w.restart();
