@@ -30,7 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!send) break;
       BELFRY_ASSERT(!send->to.empty());
       BELFRY_ASSERT(belfry::json::parse(send->message.payload).has_value());
-      for (const std::string& recipient : send->to) BELFRY_ASSERT(wire::message_for(*send, recipient).to == recipient);
+      for (const std::string& recipient : send->to)
+        BELFRY_ASSERT(belfry::bus::message_for(*send, recipient).to == recipient);
       break;
     }
     case 1: check(wire::read_move(text)); break;

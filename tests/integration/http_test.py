@@ -509,7 +509,7 @@ class BadInput(Case):
         message = self.refused({"to": "worker", "payload": 1, "delay": 5}, "unknown_field")
         self.assertIn('"delay"', message)
         self.assertIn("delayMs", message)
-        self.refused({"to": "worker", "payload": 1, "quickReplies": ["a"]}, "unknown_field")
+        self.refused({"to": "worker", "payload": 1, "replies": ["a"]}, "unknown_field")
         self.refused({"max": 1, "wait": 5}, "unknown_field", path="/v1/mailboxes/worker:receive")
         self.refused({"ids": []}, "unknown_field", path="/v1/mailboxes/worker:ack")
         self.refusal(self.server.request("GET", "/v1/messages?sate=dead"), 400, "unknown_field")

@@ -1,4 +1,4 @@
-// A whole bus on simulated time and a simulated disk, that can be stopped, killed and started again.
+// The whole kernel (bus, conversations, tools, agents) on simulated time and a simulated disk, that can be stopped, killed and started again.
 #pragma once
 
 #include <exception>
@@ -8,9 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "belfry/agent/processor.h"
 #include "belfry/base/assert.h"
 #include "belfry/bus/message_bus.h"
+#include "belfry/chat/chats.h"
 #include "belfry/clock/simulated_clock.h"
+#include "belfry/tool/builtin/builtin.h"
+#include "belfry/tool/executor.h"
 #include "tests/support/simulated_store.h"
 
 namespace belfry::testing {
@@ -27,6 +31,8 @@ class World {
     store::Options store;
     store::sqlite::Synchronous synchronous = store::sqlite::Synchronous::full;
     bus::BusOptions bus;
+    agent::ProcessorOptions agents;
+    std::function<void(agent::Processor&)> host;  // who runs agents, in every life
     std::size_t reserve = 0;
   };
 
@@ -41,6 +47,9 @@ class World {
   }
 
   bus::MessageBus& bus() { return life_->bus; }
+  chat::Chats& chats() { return life_->chats; }
+  tool::Executor& tools() { return life_->tools; }
+  agent::Processor& agents() { return life_->agents; }
   SimulatedClock& clock() { return life_->clock; }
   Disk& disk() { return disk_; }
   Random& random() { return random_; }
@@ -77,7 +86,9 @@ class World {
     return std::move(**pending.result);
   }
 
-  void add(const std::string& name) { BELFRY_ASSERT(run(bus().add_recipient(name, "external")).has_value()); }
+  void add(const std::string& name, const std::string& kind = "external") {
+    BELFRY_ASSERT(run(bus().add_recipient(name, kind)).has_value());
+  }
   Result<bus::Sent> try_send(bus::Outgoing message) {
     if (message.to.empty()) message.to = kWorker;
     if (message.payload.empty()) message.payload = "{}";
@@ -130,7 +141,7 @@ class World {
     if (deliver && !run(bus().mark_all_delayed_as_forced())) return false;
     if (!run(bus().note_clean_stop())) return false;
     bool stopped = false;
-    asio::co_spawn(life_->context, bus().stop(), [&stopped](std::exception_ptr) { stopped = true; });
+    asio::co_spawn(life_->context, stop_parts(), [&stopped](std::exception_ptr) { stopped = true; });
     clock().settle();
     BELFRY_ASSERT(stopped);
     end_life();
@@ -141,6 +152,8 @@ class World {
     life_ = std::make_unique<Life>(*this);
     life_->store.start();
     life_->bus.start();
+    life_->chats.start();
+    if (options_.host) options_.host(life_->agents);
     life_->tasks.spawn("timekeeper", life_->timekeeper.run());
     life_->clock.settle();
   }
@@ -177,7 +190,14 @@ class World {
                                            : nullptr),
           timekeeper(clock),
           bus(context, clock, world.random_, store, timekeeper, world.options_.bus),
-          tasks(context) {}
+          chats(context, clock, world.random_, store, bus, timekeeper),
+          times(clock, {}),
+          tools(clock, store, chats),
+          agents(context, clock, store, bus, tools, world.options_.agents),
+          tasks(context) {
+      for (auto& tool : tool::make_builtin_tools({.clock = clock, .bus = bus, .times = times}))
+        tools.add(std::move(tool));
+    }
     static store::Options inline_mode(store::Options options) {
       options.mode = store::Mode::inline_groups;
       return options;
@@ -187,14 +207,25 @@ class World {
     store::Store store;
     Timekeeper timekeeper;
     bus::MessageBus bus;
+    chat::Chats chats;
+    bus::TimeReader times;
+    tool::Executor tools;
+    agent::Processor agents;
     TaskGroup tasks;
   };
+
+  Task<void> stop_parts() {
+    agents().stop();
+    co_await chats().stop();
+    co_await bus().stop();
+  }
 
   // With the disk halted, whoever waits for it hears an error; whoever waits for time is gone.
   void end_life() {
     life_->clock.settle();
     now_ = life_->clock.now();
     life_->clock.drop_sleepers();
+    life_->clock.settle();  // a coroutine that is dropped is unwound by the loop, while its parts are still there
     life_.reset();
   }
 

@@ -116,6 +116,12 @@ const Setting kSettings[] = {
        config.attempts_max = static_cast<int>(number);
        return {};
      }},
+    {"limits", "agents_at_once",
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(const auto number, whole(value, 1, 1'000));
+       config.agents_at_once = static_cast<int>(number);
+       return {};
+     }},
     {"retention", "days",
      [](Config& config, const std::string& value) -> Result<> {
        BELFRY_TRY(const auto days, whole(value, 1, 3'650));

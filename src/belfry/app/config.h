@@ -29,6 +29,7 @@ struct Config {
   Millis stop_deadline = kStopDeadlineDefault;
   int connections_max = 10'000;
   int attempts_max = kAttemptsMax;
+  int agents_at_once = 3;
   Millis retention = kRetentionDefault;
   std::string timezone;  // the user's; empty: that of the machine
   when::Language language = when::Language::automatic;

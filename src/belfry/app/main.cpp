@@ -67,6 +67,7 @@ int run(int count, char** arguments) {
   add_messages(app);
   add_mailbox(app);
   add_agents(app);
+  add_tools(app);
   add_why(app);
   add_when(app);
   add_doctor(app);

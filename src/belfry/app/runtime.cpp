@@ -14,10 +14,12 @@
 #include <boost/asio/signal_set.hpp>
 #include <fmt/format.h>
 
+#include "belfry/agent/processor.h"
 #include "belfry/app/timezone.h"
 #include "belfry/base/log.h"
 #include "belfry/base/random.h"
 #include "belfry/bus/message_bus.h"
+#include "belfry/chat/chats.h"
 #include "belfry/clock/real_clock.h"
 #include "belfry/due/timekeeper.h"
 #include "belfry/net/url.h"
@@ -25,6 +27,8 @@
 #include "belfry/store/file_reserve.h"
 #include "belfry/store/sqlite/sqlite_connection.h"
 #include "belfry/store/store.h"
+#include "belfry/tool/builtin/builtin.h"
+#include "belfry/tool/executor.h"
 
 namespace belfry::app {
 namespace {
@@ -78,6 +82,10 @@ struct Runtime::Parts {
   std::optional<store::Store> store;
   Timekeeper timekeeper;
   std::optional<bus::MessageBus> bus;
+  std::optional<chat::Chats> chats;
+  std::optional<bus::TimeReader> times;
+  std::optional<tool::Executor> tools;
+  std::optional<agent::Processor> agents;
   TaskGroup tasks;
   std::optional<server::HttpServer> server;
   asio::signal_set signals;
@@ -85,6 +93,7 @@ struct Runtime::Parts {
 
   Result<> open();
   Result<> open_store();
+  Task<void> add_default_person();
   void log_start() const;
   void wait_for_signal();
   void signalled(int number);
@@ -112,6 +121,10 @@ Result<> Runtime::Parts::open_store() {
     store.emplace(context, std::move(connection), std::move(store_options), std::move(reserve));
     bus.emplace(context, clock, random, *store, timekeeper,
                 bus::BusOptions{.retention = options.config.retention, .attempts_max = options.config.attempts_max});
+    chats.emplace(context, clock, random, *store, *bus, timekeeper);
+    tools.emplace(clock, *store, *chats);
+    agents.emplace(context, clock, *store, *bus, *tools,
+                   agent::ProcessorOptions{.max_concurrent = options.config.agents_at_once});
   } catch (const store::Fault& fault) {
     return std::unexpected(error_of(fault, options.data));
   }
@@ -124,17 +137,36 @@ Result<> Runtime::Parts::open() {
   BELFRY_CHECK(prepare_data_directory(options.data));
   BELFRY_CHECK(open_store());
   const Locale locale = locale_of(options.config);
+  times.emplace(
+      clock, bus::TimeReader::Options{.zone = locale.zone, .zone_source = locale.source, .language = locale.language});
+  for (auto& tool : tool::make_builtin_tools({.clock = clock, .bus = *bus, .times = *times}))
+    tools->add(std::move(tool));
   server.emplace(
-      context, clock, *bus, *store,
+      context, clock,
+      server::Served{
+          .bus = *bus,
+          .store = *store,
+          .chats = *chats,
+          .tools = *tools,
+          .times = *times,
+          .agents = {.runs = [this](const std::string& kind) { return agents->hosts(kind); },
+                     .is_stopped = [this](const std::string& name) { return agents->is_stopped(name); },
+                     .set_stopped = [this](std::string name,
+                                           bool stopped) { return agents->set_stopped(std::move(name), stopped); }}},
       server::ServerOptions{.listen_host = listen.host,
                             .port = listen.port,
                             .allow_hosts = options.config.allow_hosts,
                             .token = options.token,
-                            .connections_max = options.config.connections_max,
-                            .times = {.zone = locale.zone, .zone_source = locale.source, .language = locale.language}});
+                            .connections_max = options.config.connections_max});
   BELFRY_CHECK(server->listen());
   options.config.listen = net::HostPort{listen.host, server->port()}.text();
   return {};
+}
+
+// Agents can write to `user` without anybody having introduced them.
+Task<void> Runtime::Parts::add_default_person() {
+  const auto added = co_await chats->add_person(chat::kDefaultPerson);
+  if (!added) log::warn("chat.no_default_person", "there is no person \"user\"", {{"what", added.error().detail}});
 }
 
 void Runtime::Parts::log_start() const {
@@ -225,6 +257,7 @@ Task<void> Runtime::Parts::stop() {
   const Nanos grace = std::min<Nanos>(kCloseGrace, options.config.stop_deadline / 4);
   const BootTime patience = clock.now().boot + options.config.stop_deadline - grace;
   bus->refuse_sends();
+  agents->stop();
   log_waiting(patience);
   co_await server->begin_stop(patience);
   bool forced = false;
@@ -232,6 +265,7 @@ Task<void> Runtime::Parts::stop() {
   co_await bus->wait_until_idle(patience);
   co_await server->close(std::min(clock.now().boot + kCloseGrace, patience + grace / 2));
   timekeeper.stop();
+  co_await chats->stop();
   co_await bus->stop();
   // The last write there is: when it is done, nothing of the bus is left in the store's queue.
   const auto noted = co_await bus->note_clean_stop();
@@ -256,6 +290,9 @@ void Runtime::run() {
   parts.wait_for_signal();
   parts.store->start();
   parts.bus->start();
+  parts.chats->start();
+  parts.agents->host("echo", agent::make_echo);
+  parts.tasks.spawn("default person", parts.add_default_person());
   parts.tasks.spawn("timekeeper", parts.timekeeper.run());
   parts.server->start();
   parts.log_start();

@@ -347,6 +347,15 @@ Result<std::vector<Member>> members(Value object) {
   return found;
 }
 
+std::vector<Member> every_member(Value object) {
+  std::vector<Member> found;
+  each_member(object, [&](Value key, Value content) {
+    found.push_back({text(key), content});
+    return true;
+  });
+  return found;
+}
+
 std::optional<Value> find(Value object, std::string_view key) {
   std::optional<Value> found;
   each_member(object, [&](Value name, Value content) {

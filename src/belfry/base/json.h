@@ -37,6 +37,8 @@ inline constexpr std::string_view kTooDeep = "nesting deeper than";
 
 // The members of a checked object in order; a key that stands twice is refused, since readers disagree on what it means.
 Result<std::vector<Member>> members(Value object);
+// As they stand, however many and also those that stand twice: for a reader that has its own limits and looks itself.
+std::vector<Member> every_member(Value object);
 std::vector<Value> elements(Value array);
 std::string text(Value string);
 bool boolean(Value value);

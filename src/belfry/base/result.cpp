@@ -38,6 +38,12 @@ std::string_view word(Errc code) {
     case Errc::already_cancelled: return "already_cancelled";
     case Errc::wrong_state: return "wrong_state";
     case Errc::unavailable: return "unavailable";
+    case Errc::quickReplies_invalid_type: return "quickReplies_invalid_type";
+    case Errc::quickReplies_too_many: return "quickReplies_too_many";
+    case Errc::quickReplies_empty_string: return "quickReplies_empty_string";
+    case Errc::unknown_tool: return "unknown_tool";
+    case Errc::already_answered: return "already_answered";
+    case Errc::question_closed: return "question_closed";
   }
   assertion_failed("a known error code", __FILE__, __LINE__);
 }

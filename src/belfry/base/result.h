@@ -42,6 +42,12 @@ enum class Errc {
   already_cancelled,
   wrong_state,
   unavailable,
+  quickReplies_invalid_type,  // NOLINT(readability-identifier-naming): the words of the tool's definition
+  quickReplies_too_many,      // NOLINT(readability-identifier-naming)
+  quickReplies_empty_string,  // NOLINT(readability-identifier-naming)
+  unknown_tool,
+  already_answered,
+  question_closed,
 };
 
 std::string_view word(Errc code);

@@ -20,8 +20,10 @@ std::optional<MessageState> parse_message_state(std::string_view text);
 struct Outgoing {
   std::string to;
   std::string from = "user";
-  std::string payload;  // checked JSON, forwarded as these bytes
+  std::string payload;                     // checked JSON, forwarded as these bytes
+  std::vector<std::string> quick_replies;  // travel in the payload (quick_replies.h)
   std::string task_id;
+  std::string session_id;              // the conversation that it belongs to, if any
   Millis delay{0};                     // elapsed time; negative is none (D3)
   std::optional<WallTime> deliver_at;  // an instant on the wall clock instead of a delay
   std::optional<WallTime> expires_at;  // past it, the message ends `expired` instead of being delivered (D23)
@@ -42,6 +44,7 @@ struct Delivery {
   std::string from;
   std::string payload;
   std::string task_id;
+  std::string session_id;
   WallTime created_at;
   WallTime deliver_at;
   WallTime delivered_at;
@@ -65,7 +68,8 @@ struct MessageInfo {
   std::string to;
   std::string from;
   std::string task_id;
-  std::string payload;  // empty once the message has ended
+  std::string session_id;  // empty once the message has ended, too
+  std::string payload;     // empty once the message has ended
   WallTime created_at;
   WallTime deliver_at;
   std::vector<Move> moves;  // the latest ones

@@ -289,10 +289,15 @@ void MessageBus::settle_in(Recipient& recipient, const Ready& ready) {
       return overflow(recipient, ready);
     }
   }
-  mailbox.push(ready);
+  into_mailbox(recipient, ready);
+}
+
+void MessageBus::into_mailbox(Recipient& recipient, const Ready& ready) {
+  recipient.mailbox.push(ready);
   ++ready_in_memory_;
   if (ready.expires_ms != 0) expiries_.insert({ready.expires_ms, ready.order, recipient.row.number});
-  mailbox.wake_one();
+  recipient.mailbox.wake_one();
+  if (recipient.attendant) recipient.attendant->arrived(recipient.row.name);
 }
 
 void MessageBus::overflow(Recipient& recipient, const Ready& ready) {
@@ -332,10 +337,7 @@ void MessageBus::overflowed(OverflowWork& work, const Result<>& outcome) {
       let_die(recipient, ready, "recipient_removed");
     } else {
       // The disk does not take it: better out of order in memory than not at all.
-      mailbox.push(ready);
-      ++ready_in_memory_;
-      if (ready.expires_ms != 0) expiries_.insert({ready.expires_ms, ready.order, number});
-      mailbox.wake_one();
+      into_mailbox(recipient, ready);
     }
   }
   for (const auto& [number, ready] : work.rows_) refill(recipients_[number]);
@@ -425,10 +427,7 @@ void MessageBus::refilled(Recipient& recipient, std::vector<BacklogRow> rows, bo
       continue;
     }
     bodies_.put(row.order.sequence, std::move(row.body));
-    mailbox.push(ready);
-    ++ready_in_memory_;
-    if (ready.expires_ms != 0) expiries_.insert({ready.expires_ms, ready.order, recipient.row.number});
-    mailbox.wake_one();
+    into_mailbox(recipient, ready);
   }
   for (const Ready& ready : std::exchange(mailbox.waiting, {})) settle_in(recipient, ready);
   flush_overflow();
@@ -679,9 +678,19 @@ Task<Result<RecipientRow>> MessageBus::add_recipient(std::string name, std::stri
     return MessageTables::add_recipient(connection, row);
   };
   BELFRY_CO_TRY(row.number, co_await store_.write<RecipientNumber>(std::move(job)));
-  recipients_.add(row);
+  Recipient& added = recipients_.add(row);
+  if (const auto found = attendants_.find(kind); found != attendants_.end()) added.attendant = found->second;
   log::info("bus.recipient_added", "", {{"id", name}, {"kind", kind}});
   co_return row;
+}
+
+void MessageBus::attend(const std::string& kind, Attendant& attendant) {
+  attendants_[kind] = &attendant;
+  recipients_.each([&](Recipient& recipient) {
+    if (recipient.row.kind != kind || recipient.removed()) return;
+    recipient.attendant = &attendant;
+    if (recipient.mailbox.size() > 0) attendant.arrived(recipient.row.name);
+  });
 }
 
 Task<Result<>> MessageBus::remove_recipient(std::string name) {

@@ -70,6 +70,14 @@ struct ReceiveRequest {
   std::shared_ptr<Departure> departure;  // none: the receiver stays to the end
 };
 
+// Hears when a recipient has something to receive: for whoever serves many of them. Called in the middle of the bus's
+// work, so it only notes it down.
+class Attendant {
+ public:
+  virtual ~Attendant() = default;
+  virtual void arrived(const std::string& recipient) = 0;
+};
+
 struct AckOutcome {
   int acked = 0;
   struct Refused {
@@ -119,7 +127,15 @@ class MessageBus final : public DueSource {
   // As many sends in one go: they share group commits, and the answers come in the same order.
   Task<std::vector<Result<Sent>>> send_many(std::vector<Outgoing> messages);
 
+  // Sends that stand or fall with a change of other tables: one transaction. `also` runs first, perhaps more than once;
+  // if it refuses, or says false, nothing is sent. Refused as a whole if one of the messages is; no keys here.
+  using Also = std::function<Result<bool>(store::Connection&)>;
+  Task<Result<std::vector<Sent>>> send_together(std::vector<Outgoing> messages, Also also);
+
   // --- receiving (D18) ---
+  // From here on `attendant` hears of every recipient of this kind; of those with messages, soon. It outlives the bus's
+  // work: whoever owns both stops the bus first.
+  void attend(const std::string& kind, Attendant& attendant);
   Task<Result<std::vector<Delivery>>> receive(ReceiveRequest request);
   Task<Result<AckOutcome>> ack_leases(std::string recipient, std::vector<std::string> leases, std::string by);
   Task<Result<AckOutcome>> ack_ids(std::string recipient, std::vector<std::string> ids, std::string by);
@@ -174,6 +190,7 @@ class MessageBus final : public DueSource {
 
  private:
   class SendWork;
+  class TogetherWork;
   class EndWork;
   class DeathWork;
   class OverflowWork;
@@ -214,6 +231,7 @@ class MessageBus final : public DueSource {
   void log_unread_deliveries();
   void arrive(Recipient& recipient, const Ready& ready);
   void settle_in(Recipient& recipient, const Ready& ready);
+  void into_mailbox(Recipient& recipient, const Ready& ready);
   void overflow(Recipient& recipient, const Ready& ready);
   void overflowed(OverflowWork& work, const Result<>& outcome);
   void flush_overflow();
@@ -313,6 +331,7 @@ class MessageBus final : public DueSource {
   bool refusing_ = false;
   bool stopping_ = false;
   std::vector<Wake*> idle_waiters_;
+  std::unordered_map<std::string, Attendant*> attendants_;  // by kind
   LatenessHistogram lateness_;
   TaskGroup tasks_;
 };

@@ -269,6 +269,7 @@ MessageInfo MessageBus::info_of(const FoundMessage& found, const Location& locat
                    .to = recipient.row.name,
                    .from = body.sender,
                    .task_id = body.task,
+                   .session_id = body.session,
                    .payload = body.payload,
                    .created_at = wall_from_ms(body.created_ms),
                    .deliver_at = wall_from_ms(body.due_ms),

@@ -78,6 +78,7 @@ Task<Result<std::vector<Delivery>>> MessageBus::receive(ReceiveRequest request) 
                           .from = std::move(one.body->sender),
                           .payload = std::move(one.body->payload),
                           .task_id = std::move(one.body->task),
+                          .session_id = std::move(one.body->session),
                           .created_at = wall_from_ms(one.body->created_ms),
                           .deliver_at = wall_from_ms(one.ready.order.due_ms),
                           .delivered_at = wall_from_ms(one.ready.delivered_ms),

@@ -6,6 +6,7 @@
 #include "belfry/base/assert.h"
 #include "belfry/base/log.h"
 #include "belfry/bus/message_bus.h"
+#include "belfry/bus/quick_replies.h"
 
 namespace belfry::bus {
 namespace {
@@ -15,9 +16,10 @@ constexpr Millis kNear{15'000};
 
 // What makes two sends under one key the same send.
 std::int64_t body_fingerprint(const Outgoing& message) {
-  std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n", message.to, message.task_id, message.delay.count(),
+  std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", message.to, message.task_id, message.delay.count(),
                                 message.deliver_at ? to_ms(*message.deliver_at) : -1,
-                                message.expires_at ? to_ms(*message.expires_at) : -1);
+                                message.expires_at ? to_ms(*message.expires_at) : -1,
+                                message.session_id.empty() ? "" : message.session_id + "\n");
   all += message.payload;
   return digest(all).high;
 }
@@ -35,6 +37,7 @@ Result<> check(const Outgoing& message) {
     return fail(Errc::invalid_argument, fmt::format("key is longer than {} bytes", kKeyBytesMax));
   if (message.task_id.size() > kTaskIdBytesMax)
     return fail(Errc::invalid_argument, fmt::format("taskId is longer than {} bytes", kTaskIdBytesMax));
+  if (!message.session_id.empty()) BELFRY_CHECK(check_id("sessionId", message.session_id));
   if (message.deliver_at && message.delay > Millis{0})
     return fail(Errc::invalid_argument, "delayMs and deliverAt were both given; one message has one time");
   return {};
@@ -66,6 +69,7 @@ class MessageBus::SendWork final : public store::Work {
 
 Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing message) {
   if (refusing_) return fail(Errc::stopping, "the server is stopping and takes no more messages");
+  BELFRY_TRY(message.payload, with_quick_replies(std::move(message.payload), message.quick_replies));
   BELFRY_CHECK(check(message));
   Recipient* const recipient = recipients_.find(message.to);
   if (!recipient)
@@ -117,6 +121,7 @@ Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing mes
   if (!message.key.empty()) row.key = client_key(message);
   row.body = {.sender = std::move(message.from),
               .task = std::move(message.task_id),
+              .session = std::move(message.session_id),
               .payload = std::move(message.payload),
               .created_ms = to_ms(created),
               .due_ms = to_ms(due),
@@ -142,6 +147,71 @@ Task<Result<Sent>> MessageBus::send(Outgoing message) {
   co_return co_await suspend<Result<Sent>>([this, &work](Resume<Result<Sent>> resume) {
     (*work)->finish = std::move(resume);
     store_.submit(store::Lane::send, std::move(*work));
+  });
+}
+
+class MessageBus::TogetherWork final : public store::Work {
+ public:
+  TogetherWork(MessageBus& bus, std::vector<std::unique_ptr<SendWork>> sends, Also also,
+               Resume<Result<std::vector<Sent>>> resume)
+      : bus_(bus), sends_(std::move(sends)), also_(std::move(also)), resume_(std::move(resume)) {}
+
+  void apply(store::Connection& connection) override {
+    go_on_ = store::detail::under_savepoint<bool>(connection, also_);
+    if (!go_on_ || !*go_on_) return;
+    for (const auto& send : sends_) send->apply(connection);
+  }
+  void done(Result<> outcome) override {
+    if (outcome && !go_on_) outcome = std::unexpected(go_on_.error());
+    const bool sent = outcome && *go_on_;
+    std::vector<Sent> all;
+    for (const auto& send : sends_) {
+      send->finish = [&all](Result<Sent> one) {
+        if (one) all.push_back(std::move(*one));
+      };
+      bus_.sent(*send, sent ? Result<>{} : fail(Errc::cancelled, "not sent"));
+    }
+    if (!outcome) return resume_(std::unexpected(std::move(outcome).error()));
+    resume_(std::move(all));
+  }
+  int rows() const override { return static_cast<int>(sends_.size()) + kRowsOfOthers; }
+  std::size_t bytes() const override {
+    std::size_t bytes = 0;
+    for (const auto& send : sends_) bytes += send->bytes();
+    return bytes;
+  }
+
+ private:
+  static constexpr int kRowsOfOthers = 8;  // about what a line of a conversation touches
+
+  MessageBus& bus_;
+  std::vector<std::unique_ptr<SendWork>> sends_;
+  Also also_;
+  Result<bool> go_on_ = fail(Errc::storage_failed, "it did not run");
+  Resume<Result<std::vector<Sent>>> resume_;
+};
+
+Task<Result<std::vector<Sent>>> MessageBus::send_together(std::vector<Outgoing> messages, Also also) {
+  if (refusing_) co_return fail(Errc::stopping, "the server is stopping and takes no more messages");
+  std::vector<std::unique_ptr<SendWork>> sends;
+  std::optional<Error> refusal;
+  for (Outgoing& message : messages) {
+    BELFRY_ASSERT(message.key.empty());
+    auto send = make_send(std::move(message));
+    if (!send) {
+      refusal = std::move(send).error();
+      break;
+    }
+    sends.push_back(std::move(*send));
+  }
+  if (refusal) {
+    // Their sequences were given out; the calendar waits for word of each.
+    for (const auto& send : sends) calendar_.note_sent(send->row.sequence);
+    co_return std::unexpected(std::move(*refusal));
+  }
+  co_return co_await suspend<Result<std::vector<Sent>>>([&](Resume<Result<std::vector<Sent>>> resume) {
+    store_.submit(store::Lane::send,
+                  std::make_unique<TogetherWork>(*this, std::move(sends), std::move(also), std::move(resume)));
   });
 }
 

@@ -57,6 +57,7 @@ const store::Migration kMigrations[] = {
       UPDATE backlog SET expires_ms = (SELECT m.expires_ms FROM message m WHERE m.sequence = backlog.sequence);
       CREATE INDEX backlog_expires ON backlog(expires_ms) WHERE expires_ms IS NOT NULL;
     )sql"},
+    {5, "ALTER TABLE message ADD COLUMN session TEXT"},
 };
 
 constexpr std::int64_t kHourMs = 3'600'000;
@@ -66,7 +67,7 @@ constexpr std::int64_t kSequencesReserved = 10'000;
 #define BELFRY_FOUND_COLUMNS \
   "m.sequence, m.recipient, m.due_ms, m.created_ms, m.attempts, m.expires_ms, m.look_ms, m.sender, m.task, " \
   "CASE WHEN ?2 THEN m.payload ELSE '' END, " \
-  "d.died_ms, d.reason, m.moves, d.delivered_ms, d.late_ms"
+  "d.died_ms, d.reason, m.moves, d.delivered_ms, d.late_ms, m.session"
 #define BELFRY_ENDED_COLUMNS \
   "sequence, recipient, state, created_ms, due_ms, delivered_ms, late_ms, ended_ms, attempts, forced, sender, task, " \
   "ended_by, reason, moves"
@@ -134,6 +135,7 @@ FoundMessage read_found(const Rows& rows) {
     found.late_ms = rows.maybe_integer(14);
   }
   found.moves = read_moves(rows.text(12));
+  row.body.session = rows.text(15);
   return found;
 }
 
@@ -232,10 +234,10 @@ InsertOutcome MessageTables::insert(Connection& connection, const MessageRow& ro
   }
   const Body& body = row.body;
   connection.run(
-      "INSERT INTO message(sequence, recipient, due_ms, created_ms, attempts, expires_ms, look_ms, sender, task, payload)"
-      " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+      "INSERT INTO message(sequence, recipient, due_ms, created_ms, attempts, expires_ms, look_ms, sender, task, payload,"
+      " session) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
       row.sequence, row.recipient, body.due_ms, body.created_ms, body.attempts, body.expires_ms, row.look_ms,
-      body.sender, body.task, body.payload);
+      body.sender, body.task, body.payload, body.session);
   Change& change = changes_[row.recipient];
   ++change.accepted;
   if (row.place == kInBacklog) {
@@ -520,7 +522,7 @@ std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, Reci
   const Order last = before.value_or(Order{INT64_MAX, INT64_MAX, INT64_MAX});
   auto rows = connection.query(
       "SELECT b.order_ms, b.due_ms, b.sequence, m.sender, m.task, m.payload, m.created_ms, m.expires_ms, m.attempts,"
-      " b.late_ms FROM backlog b JOIN message m ON m.sequence = b.sequence"
+      " b.late_ms, m.session FROM backlog b JOIN message m ON m.sequence = b.sequence"
       " WHERE b.recipient = ?1 AND (b.order_ms, b.due_ms, b.sequence) > (?2, ?3, ?4)"
       " AND (b.order_ms, b.due_ms, b.sequence) < (?5, ?6, ?7)"
       " ORDER BY b.order_ms, b.due_ms, b.sequence LIMIT ?8",
@@ -530,6 +532,7 @@ std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, Reci
     row.order = {rows.integer(0), rows.integer(1), rows.integer(2)};
     row.body = {.sender = std::string(rows.text(3)),
                 .task = std::string(rows.text(4)),
+                .session = std::string(rows.text(10)),
                 .payload = std::string(rows.text(5)),
                 .created_ms = rows.integer(6),
                 .due_ms = row.order.due_ms,
@@ -545,12 +548,13 @@ std::vector<BacklogRow> MessageTables::read_backlog(Connection& connection, Reci
 
 std::optional<Body> MessageTables::read_body(Connection& connection, std::int64_t sequence, Payload payload) {
   auto rows = connection.query(
-      "SELECT sender, task, CASE WHEN ?2 THEN payload ELSE '' END, created_ms, due_ms, expires_ms, attempts FROM message"
-      " WHERE sequence = ?1",
+      "SELECT sender, task, CASE WHEN ?2 THEN payload ELSE '' END, created_ms, due_ms, expires_ms, attempts, session FROM"
+      " message WHERE sequence = ?1",
       sequence, payload == Payload::wanted);
   if (!rows.next()) return std::nullopt;
   return Body{.sender = std::string(rows.text(0)),
               .task = std::string(rows.text(1)),
+              .session = std::string(rows.text(7)),
               .payload = std::string(rows.text(2)),
               .created_ms = rows.integer(3),
               .due_ms = rows.integer(4),

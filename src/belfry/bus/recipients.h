@@ -33,6 +33,8 @@ class Part {
   std::int64_t value_;
 };
 
+class Attendant;
+
 struct Sums {
   std::int64_t accepted = 0;
   std::int64_t acked = 0;
@@ -57,6 +59,7 @@ struct Recipient {
     mailbox.unread = row.noted;
   }
 
+  Attendant* attendant = nullptr;
   RecipientRow row;  // as the start found it: its counters run on below
   Mailbox mailbox;
   Part accepted;

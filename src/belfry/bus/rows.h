@@ -38,13 +38,14 @@ struct CalendarRow {
 struct Body {
   std::string sender;
   std::string task;
+  std::string session;
   std::string payload;
   std::int64_t created_ms = 0;
   std::int64_t due_ms = 0;
   std::optional<std::int64_t> expires_ms;
   int attempts = 0;
 
-  std::size_t bytes() const { return sizeof(Body) + sender.size() + task.size() + payload.size(); }
+  std::size_t bytes() const { return sizeof(Body) + sender.size() + task.size() + session.size() + payload.size(); }
 };
 
 struct ClientKey {

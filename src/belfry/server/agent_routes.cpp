@@ -16,20 +16,24 @@ void AgentRoutes::add_to(Router& router) {
   router.add(Method::post, "/v1/agents", bound(&AgentRoutes::add));
   router.add(Method::get, "/v1/agents/{}", bound(&AgentRoutes::get));
   router.add(Method::remove, "/v1/agents/{}", bound(&AgentRoutes::remove));
+  router.add(Method::post, "/v1/agents/{}:stop",
+             [this](Request request) { return set_stopped(request.parameter, true); });
+  router.add(Method::post, "/v1/agents/{}:start",
+             [this](Request request) { return set_stopped(request.parameter, false); });
 }
 
 Task<Response> AgentRoutes::list(Request request) {
   const auto page = wire::read_page_query(request.query);
   if (!page) co_return error_response(page.error());
-  const std::vector<bus::RecipientRow> rows = bus_.recipients();
+  std::vector<bus::RecipientRow> rows = bus_.recipients();
+  std::erase_if(rows, [](const bus::RecipientRow& row) { return row.kind == chat::kPersonKind; });
   auto at = std::upper_bound(rows.begin(), rows.end(), page->after,
                              [](const std::string& name, const bus::RecipientRow& row) { return name < row.name; });
   std::string agents;
   std::string last;
   int count = 0;
   for (; at != rows.end() && count < page->limit; ++at, ++count) {
-    agents +=
-        fmt::format("{}{}", agents.empty() ? "" : ",", wire::agent(*at, bus_.counts(at->name).value_or(bus::Counts{})));
+    agents += fmt::format("{}{}", agents.empty() ? "" : ",", written(*at));
     last = at->name;
   }
   co_return json_response(200, wire::agents(agents, at != rows.end() ? last : ""));
@@ -38,15 +42,32 @@ Task<Response> AgentRoutes::list(Request request) {
 Task<Response> AgentRoutes::add(Request request) {
   auto wanted = wire::read_agent(request.body);
   if (!wanted) co_return error_response(wanted.error());
+  if (wanted->kind != "external" && !control_.runs(wanted->kind))
+    co_return error_response(
+        {Errc::unsupported, fmt::format("kind \"{}\" is not known; \"external\" is an agent that receives over HTTP,"
+                                        " \"echo\" one that says back what it is told",
+                                        wanted->kind.substr(0, 40))});
   const auto row = co_await bus_.add_recipient(std::move(wanted->id), std::move(wanted->kind));
   if (!row) co_return error_response(row.error());
-  co_return json_response(201, wire::agent(*row, {}));
+  co_return json_response(201, written(*row));
 }
 
 Task<Response> AgentRoutes::get(Request request) {
   const auto row = bus_.recipient(request.parameter);
   if (!row) co_return error_response(row.error());
-  co_return json_response(200, wire::agent(*row, bus_.counts(row->name).value_or(bus::Counts{})));
+  co_return json_response(200, written(*row));
+}
+
+std::string AgentRoutes::written(const bus::RecipientRow& row) const {
+  return wire::agent(row, bus_.counts(row.name).value_or(bus::Counts{}), control_.is_stopped(row.name));
+}
+
+Task<Response> AgentRoutes::set_stopped(std::string name, bool stopped) {
+  const auto set = co_await control_.set_stopped(name, stopped);
+  if (!set) co_return error_response(set.error());
+  const auto row = bus_.recipient(name);
+  if (!row) co_return error_response(row.error());
+  co_return json_response(200, written(*row));
 }
 
 Task<Response> AgentRoutes::remove(Request request) {

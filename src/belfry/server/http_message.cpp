@@ -87,11 +87,15 @@ int status_of(Errc code) {
     case Errc::impossible_time:
     case Errc::ambiguous_time:
     case Errc::unknown_timezone:
+    case Errc::quickReplies_invalid_type:
+    case Errc::quickReplies_too_many:
+    case Errc::quickReplies_empty_string:
     case Errc::unknown_field: return 400;
     case Errc::unauthorized: return 401;
     case Errc::forbidden_host:
     case Errc::forbidden_origin: return 403;
     case Errc::unknown_recipient:
+    case Errc::unknown_tool:
     case Errc::not_found: return 404;
     case Errc::method_not_allowed: return 405;
     case Errc::timed_out: return 408;
@@ -101,6 +105,8 @@ int status_of(Errc code) {
     case Errc::already_delivered:
     case Errc::already_cancelled:
     case Errc::limit_exceeded:
+    case Errc::already_answered:
+    case Errc::question_closed:
     case Errc::wrong_state: return 409;
     case Errc::too_large: return 413;
     case Errc::overloaded: return 429;

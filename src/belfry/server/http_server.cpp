@@ -43,7 +43,7 @@ Result<tcp::endpoint> resolve(const std::string& host, int port) {
 
 class HttpServer::Impl {
  public:
-  Impl(asio::io_context& context, Clock& clock, bus::MessageBus& bus, store::Store& store, ServerOptions options)
+  Impl(asio::io_context& context, Clock& clock, Served served, ServerOptions options)
       : clock_(clock),
         options_(std::move(options)),
         acceptor_(context),
@@ -54,16 +54,20 @@ class HttpServer::Impl {
                 .tasks = tasks_,
                 .now = clock.now().boot,
                 .date = http_date(clock.now().wall)},
-        times_(clock, options_.times),
-        messages_(bus, clock, times_),
-        when_(times_),
-        mailboxes_(bus, tasks_),
-        agents_(bus),
-        status_(bus, store, !options_.token.empty(), [this] { return static_cast<int>(connections_.size()); }) {
+        messages_(served.bus, clock, served.times),
+        when_(served.times),
+        mailboxes_(served.bus, tasks_),
+        agents_(served.bus, std::move(served.agents)),
+        sessions_(served.chats),
+        tools_(served.tools),
+        status_(served.bus, served.store, !options_.token.empty(),
+                [this] { return static_cast<int>(connections_.size()); }) {
     messages_.add_to(router_);
     when_.add_to(router_);
     mailboxes_.add_to(router_);
     agents_.add_to(router_);
+    sessions_.add_to(router_);
+    tools_.add_to(router_);
     status_.add_to(router_);
   }
 
@@ -191,20 +195,20 @@ class HttpServer::Impl {
   TaskGroup tasks_;
   Shared shared_;
   std::unordered_set<Connection*> connections_;
-  TimeReader times_;
   MessageRoutes messages_;
   WhenRoutes when_;
   MailboxRoutes mailboxes_;
   AgentRoutes agents_;
+  SessionRoutes sessions_;
+  ToolRoutes tools_;
   StatusRoutes status_;
   Wake accept_wake_;
   Wake watchdog_wake_;
   BootTime close_deadline_ = BootTime::max();
 };
 
-HttpServer::HttpServer(asio::io_context& context, Clock& clock, bus::MessageBus& bus, store::Store& store,
-                       ServerOptions options)
-    : impl_(std::make_unique<Impl>(context, clock, bus, store, std::move(options))) {}
+HttpServer::HttpServer(asio::io_context& context, Clock& clock, Served served, ServerOptions options)
+    : impl_(std::make_unique<Impl>(context, clock, std::move(served), std::move(options))) {}
 HttpServer::~HttpServer() = default;
 
 Result<> HttpServer::check_address(const std::string& host, bool has_token) {

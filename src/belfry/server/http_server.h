@@ -9,9 +9,11 @@
 #include <string>
 
 #include "belfry/bus/message_bus.h"
+#include "belfry/bus/time_reader.h"
+#include "belfry/chat/chats.h"
 #include "belfry/clock/clock.h"
 #include "belfry/server/guard.h"
-#include "belfry/server/time_reader.h"
+#include "belfry/server/routes.h"
 #include "belfry/store/store.h"
 
 namespace belfry::server {
@@ -25,12 +27,21 @@ struct ServerOptions {
   std::vector<std::string> allow_hosts;
   std::string token;
   int connections_max = kConnectionsMax;
-  TimeReader::Options times;
+};
+
+// What the server serves; outlives it.
+struct Served {
+  bus::MessageBus& bus;
+  store::Store& store;
+  chat::Chats& chats;
+  tool::Executor& tools;
+  const bus::TimeReader& times;
+  AgentControl agents;
 };
 
 class HttpServer {
  public:
-  HttpServer(asio::io_context& context, Clock& clock, bus::MessageBus& bus, store::Store& store, ServerOptions options);
+  HttpServer(asio::io_context& context, Clock& clock, Served served, ServerOptions options);
   ~HttpServer();
 
   // Refuses an address that cannot be listened on, or that others than this machine can reach without a token.

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "belfry/server/routes.h"
 #include "belfry/server/wire.h"
 
@@ -31,6 +33,10 @@ Task<Response> MailboxRoutes::receive(Request request) {
   auto wanted = wire::read_receive(request.body);
   if (!wanted) co_return error_response(wanted.error());
   wanted->recipient = request.parameter;
+  if (const auto row = bus_.recipient(request.parameter); row && row->kind != "external")
+    co_return error_response(
+        {Errc::wrong_state, fmt::format("\"{}\" is {}; Belfry takes its messages itself", row->name,
+                                        row->kind == chat::kPersonKind ? "a person" : "an agent that Belfry runs")});
   const Millis wait = wanted->wait;
 
   // Most receives find something: only one that has to wait is worth watching its client.

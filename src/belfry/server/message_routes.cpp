@@ -3,8 +3,8 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <fmt/format.h>
 
+#include "belfry/bus/time_reader.h"
 #include "belfry/server/routes.h"
-#include "belfry/server/time_reader.h"
 #include "belfry/server/wire.h"
 
 namespace belfry::server {
@@ -106,24 +106,11 @@ class LineReader {
   int lines_ = 0;
 };
 
-// What the text of a schedule means now: from here on it is an instant like any other.
-Result<> resolve_schedule(wire::SendRequest& request, const TimeReader& times) {
-  if (!request.schedule) return {};
-  BELFRY_TRY(request.understood, times.read_schedule(*request.schedule));
-  request.message.deliver_at = request.understood->at;
-  return {};
-}
-
-std::optional<wire::Understood> understood(const wire::SendRequest& request) {
-  if (!request.understood) return std::nullopt;
-  return wire::Understood{*request.understood, request.schedule->text};
-}
-
-Result<wire::SendRequest> read_line(const LineReader::Line& line, const TimeReader& times) {
+Result<wire::SendRequest> read_line(const LineReader::Line& line, const bus::TimeReader& times) {
   if (line.too_long) return fail(Errc::too_large, fmt::format("the line is longer than {} bytes", kBodyBytesMax));
   BELFRY_TRY(wire::SendRequest request, wire::read_send(line.text));
   if (request.to_is_list) return fail(Errc::invalid_argument, "to is a list; in a batch each line has one recipient");
-  BELFRY_CHECK(resolve_schedule(request, times));
+  BELFRY_CHECK(bus::resolve_schedule(request, times));
   request.message.to = std::move(request.to.front());
   return request;
 }
@@ -167,13 +154,13 @@ Task<void> MessageRoutes::finish_sends(BootTime deadline) {
 Task<Response> MessageRoutes::send(Request request) {
   auto read = wire::read_send(request.body);
   if (!read) co_return error_response(read.error());
-  if (const auto resolved = resolve_schedule(*read, times_); !resolved) co_return error_response(resolved.error());
+  if (const auto resolved = bus::resolve_schedule(*read, times_); !resolved) co_return error_response(resolved.error());
   const OnItsWay on_its_way(*this);
   if (!read->to_is_list) {
     read->message.to = std::move(read->to.front());
     const auto sent = co_await bus_.send(std::move(read->message));
     if (!sent) co_return error_response(sent.error());
-    co_return json_response(201, wire::sent(*sent, read->warnings, understood(*read)));
+    co_return json_response(201, wire::sent(*sent, read->warnings, bus::understood(*read)));
   }
   std::vector<Result<bus::Sent>> results(read->to.size(), fail(Errc::storage_failed, "not sent"));
   std::vector<bus::Outgoing> messages;
@@ -183,7 +170,7 @@ Task<Response> MessageRoutes::send(Request request) {
       results[i] = std::unexpected(fits.error());
       continue;
     }
-    messages.push_back(wire::message_for(*read, read->to[i]));
+    messages.push_back(bus::message_for(*read, read->to[i]));
     places.push_back(i);
   }
   auto sent = co_await bus_.send_many(std::move(messages));
@@ -237,7 +224,7 @@ Task<Response> MessageRoutes::send_batch(Request, Exchange& exchange) {
       const Error* error = read[i] ? nullptr : &read[i].error();
       const Result<bus::Sent>* outcome = error ? nullptr : &sent[next++];
       if (outcome && !*outcome) error = &outcome->error();
-      answer += error ? error_json(*error) : wire::sent(**outcome, read[i]->warnings, understood(*read[i]));
+      answer += error ? error_json(*error) : wire::sent(**outcome, read[i]->warnings, bus::understood(*read[i]));
       answer += '\n';
     }
     if (problem) answer += error_json(*problem) + '\n';

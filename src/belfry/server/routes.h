@@ -6,16 +6,17 @@
 
 #include "belfry/base/task_group.h"
 #include "belfry/bus/message_bus.h"
+#include "belfry/bus/time_reader.h"
+#include "belfry/chat/chats.h"
 #include "belfry/server/router.h"
 #include "belfry/store/store.h"
+#include "belfry/tool/executor.h"
 
 namespace belfry::server {
 
-class TimeReader;
-
 class MessageRoutes {
  public:
-  MessageRoutes(bus::MessageBus& bus, Clock& clock, const TimeReader& times)
+  MessageRoutes(bus::MessageBus& bus, Clock& clock, const bus::TimeReader& times)
       : bus_(bus), clock_(clock), times_(times) {}
   void add_to(Router& router);
   // Resumes when every send that the bus has taken is answered, or at the deadline: for a stop.
@@ -38,7 +39,7 @@ class MessageRoutes {
 
   bus::MessageBus& bus_;
   Clock& clock_;
-  const TimeReader& times_;
+  const bus::TimeReader& times_;
   int on_their_way_ = 0;
   int batches_ = 0;
   Wake sends_done_;
@@ -46,13 +47,13 @@ class MessageRoutes {
 
 class WhenRoutes {
  public:
-  explicit WhenRoutes(const TimeReader& times) : times_(times) {}
+  explicit WhenRoutes(const bus::TimeReader& times) : times_(times) {}
   void add_to(Router& router);
 
  private:
   Task<Response> read(Request request);
 
-  const TimeReader& times_;
+  const bus::TimeReader& times_;
 };
 
 class MailboxRoutes {
@@ -73,9 +74,16 @@ class MailboxRoutes {
   bool stopping_ = false;
 };
 
+// What the server can ask of whoever runs agents; it does not know them.
+struct AgentControl {
+  std::function<bool(const std::string& kind)> runs;  // agents of this kind are run by Belfry
+  std::function<bool(const std::string& name)> is_stopped;
+  std::function<Task<Result<>>(std::string name, bool stopped)> set_stopped;
+};
+
 class AgentRoutes {
  public:
-  explicit AgentRoutes(bus::MessageBus& bus) : bus_(bus) {}
+  AgentRoutes(bus::MessageBus& bus, AgentControl control) : bus_(bus), control_(std::move(control)) {}
   void add_to(Router& router);
 
  private:
@@ -83,8 +91,40 @@ class AgentRoutes {
   Task<Response> add(Request request);
   Task<Response> get(Request request);
   Task<Response> remove(Request request);
+  Task<Response> set_stopped(std::string name, bool stopped);
+  std::string written(const bus::RecipientRow& row) const;
 
   bus::MessageBus& bus_;
+  AgentControl control_;
+};
+
+class SessionRoutes {
+ public:
+  explicit SessionRoutes(chat::Chats& chats) : chats_(chats) {}
+  void add_to(Router& router);
+
+ private:
+  Task<Response> people(Request request);
+  Task<Response> open(Request request);
+  Task<Response> list(Request request);
+  Task<Response> get(Request request);
+  Task<Response> lines(Request request);
+  Task<Response> post(Request request);
+
+  chat::Chats& chats_;
+};
+
+class ToolRoutes {
+ public:
+  explicit ToolRoutes(tool::Executor& tools) : tools_(tools) {}
+  void add_to(Router& router);
+
+ private:
+  Task<Response> list(Request request);
+  Task<Response> call(Request request);
+  Task<Response> calls(Request request);
+
+  tool::Executor& tools_;
 };
 
 class StatusRoutes {

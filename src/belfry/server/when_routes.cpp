@@ -1,5 +1,5 @@
+#include "belfry/bus/time_reader.h"
 #include "belfry/server/routes.h"
-#include "belfry/server/time_reader.h"
 #include "belfry/server/wire.h"
 
 namespace belfry::server {

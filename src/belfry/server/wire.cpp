@@ -14,168 +14,11 @@
 namespace belfry::server::wire {
 namespace {
 
-using Names = std::initializer_list<std::string_view>;
-
-std::string joined(Names names) {
-  std::string out;
-  for (const std::string_view one : names) out += fmt::format("{}{}", out.empty() ? "" : ", ", one);
-  return out;
-}
-
-std::unexpected<Error> wrong_type(std::string_view field, json::Value value, std::string_view wanted) {
-  return fail(Errc::invalid_argument, fmt::format("{} is {}; {} belongs there", field, json::name(value.kind), wanted));
-}
-
-// The members of one request object. A null stands for "not given".
-class Fields {
- public:
-  // An empty body is an empty object: every field of it may be optional.
-  static Result<Fields> read(std::string_view what, std::string_view body, Names known) {
-    Fields fields;
-    if (body.empty()) return fields;
-    BELFRY_TRY(const json::Value value, json::parse(body));
-    if (value.kind != json::Kind::object)
-      return fail(
-          Errc::invalid_argument,
-          known.size() == 0
-              ? fmt::format("the body is {}; {} takes none, or an empty object", json::name(value.kind), what)
-              : fmt::format("the body is {}; {} is an object with: {}", json::name(value.kind), what, joined(known)));
-    BELFRY_TRY(fields.members_, json::members(value));
-    for (const json::Member& member : fields.members_) {
-      if (std::find(known.begin(), known.end(), member.key) == known.end())
-        return fail(
-            Errc::unknown_field,
-            known.size() == 0
-                ? fmt::format("unknown field \"{}\"; {} takes no fields", member.key.substr(0, 100), what)
-                : fmt::format("unknown field \"{}\"; {} knows: {}", member.key.substr(0, 100), what, joined(known)));
-    }
-    return fields;
-  }
-
-  std::optional<json::Value> find(std::string_view name) const {
-    for (const json::Member& member : members_)
-      if (member.key == name && member.value.kind != json::Kind::null) return member.value;
-    return std::nullopt;
-  }
-  // As it stands, null included: for payloads, where null is a value like any other.
-  std::optional<json::Value> find_any(std::string_view name) const {
-    for (const json::Member& member : members_)
-      if (member.key == name) return member.value;
-    return std::nullopt;
-  }
-
-  Result<> text(std::string_view name, std::string& into) const {
-    const auto value = find(name);
-    if (!value) return {};
-    if (value->kind != json::Kind::string) return wrong_type(name, *value, "a string");
-    into = json::text(*value);
-    return {};
-  }
-
-  // A whole number in a range that somebody else checks; here it only has to fit.
-  Result<> whole(std::string_view name, std::int64_t& into) const {
-    const auto value = find(name);
-    if (!value) return {};
-    if (value->kind != json::Kind::number) return wrong_type(name, *value, "a whole number");
-    const auto number = json::integer(*value);
-    if (!number || std::abs(*number) > 2'000'000'000'000)
-      return fail(Errc::invalid_argument, fmt::format("{} is {}; a whole number of ordinary size belongs there", name,
-                                                      value->raw.substr(0, 40)));
-    into = *number;
-    return {};
-  }
-
-  Result<> flag(std::string_view name, bool& into) const {
-    const auto value = find(name);
-    if (!value) return {};
-    if (value->kind != json::Kind::boolean) return wrong_type(name, *value, "true or false");
-    into = value->raw == "true";
-    return {};
-  }
-
-  Result<> instant(std::string_view name, std::optional<WallTime>& into) const {
-    const auto value = find(name);
-    if (!value) return {};
-    if (value->kind == json::Kind::string) {
-      auto parsed = parse_iso(json::text(*value));
-      if (!parsed) return fail(parsed.error().code, fmt::format("{}: {}", name, parsed.error().detail));
-      into = *parsed;
-      return {};
-    }
-    if (value->kind != json::Kind::number)
-      return wrong_type(name, *value, "an instant (\"2027-01-01T09:00:00Z\" or milliseconds since 1970)");
-    const auto ms = json::integer(*value);
-    if (!ms || *ms < -kYearOneMs || *ms > to_ms(kLatestTime))
-      return fail(
-          Errc::invalid_time,
-          fmt::format("{} is {}; milliseconds since 1970 are a whole number up to {} (the end of the year 9999)", name,
-                      value->raw.substr(0, 40), to_ms(kLatestTime)));
-    into = wall_from_ms(*ms);
-    return {};
-  }
-
-  Result<> texts(std::string_view name, std::size_t most, std::vector<std::string>& into) const {
-    const auto value = find(name);
-    if (!value) return {};
-    if (value->kind != json::Kind::array) return wrong_type(name, *value, "a list of strings");
-    const auto elements = json::elements(*value);
-    if (elements.size() > most)
-      return fail(Errc::invalid_argument,
-                  fmt::format("{} has {} entries; at most {} are taken", name, elements.size(), most));
-    into.reserve(elements.size());
-    for (const json::Value element : elements) {
-      if (element.kind != json::Kind::string)
-        return wrong_type(fmt::format("an entry of {}", name), element, "a string");
-      into.push_back(json::text(element));
-    }
-    return {};
-  }
-
- private:
-  static constexpr std::int64_t kYearOneMs = 62'135'596'800'000;  // from 0001-01-01 to 1970-01-01
-
-  std::vector<json::Member> members_;
-};
-
-Result<> read_recipients(const Fields& fields, SendRequest& request) {
-  const auto to = fields.find("to");
-  if (!to) return fail(Errc::invalid_argument, "to is missing: the id of a recipient, or a list of them");
-  if (to->kind == json::Kind::array) {
-    request.to_is_list = true;
-    BELFRY_CHECK(fields.texts("to", kRecipientsPerSendMax, request.to));
-    if (request.to.empty()) return fail(Errc::invalid_argument, "to is an empty list; name at least one recipient");
-    return {};
-  }
-  if (to->kind != json::Kind::string) return wrong_type("to", *to, "the id of a recipient or a list of them");
-  request.to.push_back(json::text(*to));
-  return bus::check_id("to", request.to.front());
-}
-
-// "tomorrow at 9", or {"when":"明天9点","timezone":"Asia/Shanghai","language":"zh"}
-Result<> read_schedule(const Fields& fields, std::optional<TimeText>& into) {
-  const auto value = fields.find("schedule");
-  if (!value) return {};
-  TimeText time;
-  if (value->kind == json::Kind::object) {
-    BELFRY_TRY(const Fields inner, Fields::read("schedule", value->raw, {"when", "timezone", "language"}));
-    BELFRY_CHECK(inner.text("when", time.text));
-    BELFRY_CHECK(inner.text("timezone", time.timezone));
-    BELFRY_CHECK(inner.text("language", time.language));
-  } else if (value->kind == json::Kind::string) {
-    time.text = json::text(*value);
-  } else {
-    return wrong_type("schedule", *value, "a time like \"tomorrow at 9\", or an object with when, timezone, language");
-  }
-  into = std::move(time);
-  return {};
-}
-
-void write_understood(json::Writer& writer, const std::optional<Understood>& understood) {
-  if (!understood) return;
-  writer.key("understood").object();
-  when::write_reading(writer, understood->reading, understood->text);
-  writer.end();
-}
+using bus::TimeText;
+using bus::write_understood;
+using bus::write_warnings;
+using json::Fields;
+using json::wrong_type;
 
 Result<> read_leases(const Fields& fields, std::vector<std::string>& leases) {
   BELFRY_CHECK(fields.texts("leases", kReceiveMax, leases));
@@ -193,21 +36,6 @@ Result<> read_limit(const std::string& text, int& limit) {
   return {};
 }
 
-void write_warnings(json::Writer& writer, const std::vector<std::string>& first,
-                    const std::vector<std::string>& second) {
-  if (first.empty() && second.empty()) return;
-  writer.key("warnings").array();
-  for (const std::string& one : first) writer.value(one);
-  for (const std::string& one : second) writer.value(one);
-  writer.end();
-}
-
-void write_sent(json::Writer& writer, const bus::Sent& sent, const std::vector<std::string>& warnings) {
-  writer.field("messageId", bus::to_text(sent.id));
-  if (sent.scheduled_at) writer.field("scheduledDeliveryTime", to_iso(*sent.scheduled_at));
-  write_warnings(writer, warnings, sent.warnings);
-}
-
 void write_time(json::Writer& writer, std::string_view name, std::optional<WallTime> time) {
   writer.key(name);
   if (time) {
@@ -221,6 +49,7 @@ void write_info(json::Writer& writer, const bus::MessageInfo& info, bool with_pa
   writer.field("messageId", bus::to_text(info.id)).field("state", bus::word(info.state));
   writer.field("to", info.to).field("from", info.from);
   if (!info.task_id.empty()) writer.field("taskId", info.task_id);
+  if (!info.session_id.empty()) writer.field("sessionId", info.session_id);
   writer.field("createdAt", to_iso(info.created_at)).field("deliverAt", to_iso(info.deliver_at));
   if (!info.moves.empty()) {
     writer.key("moves").array();
@@ -258,45 +87,10 @@ void write_counts(json::Writer& writer, const bus::Counts& counts) {
 // --- requests ---
 
 Result<SendRequest> read_send(std::string_view body) {
-  BELFRY_TRY(const Fields fields,
-             Fields::read("a send", body,
-                          {"to", "payload", "from", "taskId", "delayMs", "deliverAt", "schedule", "expiresAt", "key"}));
-  SendRequest request;
-  BELFRY_CHECK(read_recipients(fields, request));
-  const auto payload = fields.find_any("payload");
-  if (!payload) return fail(Errc::invalid_argument, "payload is missing: any JSON value may stand there");
-  bus::Outgoing& message = request.message;
-  message.payload = payload->raw;
-  BELFRY_CHECK(fields.text("from", message.from));
-  BELFRY_CHECK(fields.text("taskId", message.task_id));
-  BELFRY_CHECK(fields.instant("deliverAt", message.deliver_at));
-  BELFRY_CHECK(fields.instant("expiresAt", message.expires_at));
-  if (fields.find("taskId") && message.task_id.empty())
-    return fail(Errc::invalid_argument, "taskId is empty; give it a name, or leave it out");
-  BELFRY_CHECK(fields.text("key", message.key));
-  if (fields.find("key") && message.key.empty())
-    return fail(Errc::invalid_argument, "key is empty; give each send a name of its own, or leave it out");
-  BELFRY_CHECK(read_schedule(fields, request.schedule));
-  if (request.schedule && (message.deliver_at || fields.find("delayMs")))
-    return fail(Errc::invalid_argument, "schedule stands beside deliverAt or delayMs; one message has one time");
-  if (const auto delay = fields.find("delayMs")) {
-    bus::DelayReading reading = bus::read_delay(*delay);
-    message.delay = reading.delay;
-    if (!reading.warning.empty()) request.warnings.push_back(std::move(reading.warning));
-  }
-  // Each recipient's own key must fit as well.
-  const std::size_t key_max = request.to_is_list ? kKeyBytesMax - kIdBytesMax - 1 : kKeyBytesMax;
-  if (message.key.size() > key_max)
-    return fail(Errc::invalid_argument, fmt::format("key has {} bytes; at most {} are taken{}", message.key.size(),
-                                                    key_max, request.to_is_list ? " with a list in to" : ""));
-  return request;
-}
-
-bus::Outgoing message_for(const SendRequest& request, const std::string& recipient) {
-  bus::Outgoing message = request.message;
-  message.to = recipient;
-  if (request.to_is_list && !message.key.empty()) message.key += "\n" + recipient;
-  return message;
+  BELFRY_TRY(const Fields fields, Fields::read("a send", body,
+                                               {"to", "payload", "from", "taskId", "sessionId", "delayMs", "deliverAt",
+                                                "schedule", "expiresAt", "quickReplies", "key"}));
+  return bus::read_send(fields);
 }
 
 Result<TimeText> read_when(std::string_view body) {
@@ -317,7 +111,7 @@ Result<MoveRequest> read_move(std::string_view body) {
   BELFRY_TRY(const Fields fields, Fields::read("a change of time", body, {"deliverAt", "delayMs", "schedule"}));
   MoveRequest request;
   BELFRY_CHECK(fields.instant("deliverAt", request.deliver_at));
-  BELFRY_CHECK(read_schedule(fields, request.schedule));
+  BELFRY_CHECK(bus::read_schedule(fields, request.schedule));
   const auto delay = fields.find("delayMs");
   if (int{request.deliver_at.has_value()} + int{delay.has_value()} + int{request.schedule.has_value()} != 1)
     return fail(Errc::invalid_argument, "one of deliverAt, delayMs and schedule is needed, and only one");
@@ -382,10 +176,6 @@ Result<AgentRequest> read_agent(std::string_view body) {
   BELFRY_CHECK(fields.text("id", request.id));
   BELFRY_CHECK(fields.text("kind", request.kind));
   if (!fields.find("id")) return fail(Errc::invalid_argument, "id is missing: 1 to 64 of a-z 0-9 _ . -");
-  if (request.kind != "external")
-    return fail(Errc::unsupported,
-                fmt::format("kind \"{}\" is not known; \"external\" is an agent that receives over HTTP",
-                            request.kind.substr(0, 40)));
   return request;
 }
 
@@ -444,32 +234,6 @@ Result<> read_nothing(std::string_view body) {
 
 // --- answers ---
 
-std::string sent(const bus::Sent& sent, const std::vector<std::string>& warnings,
-                 std::optional<Understood> understood) {
-  json::Writer writer;
-  writer.object();
-  write_sent(writer, sent, warnings);
-  write_understood(writer, understood);
-  return writer.end().take();
-}
-
-std::string sent_to_each(const SendRequest& request, const std::vector<Result<bus::Sent>>& results) {
-  json::Writer writer;
-  writer.object().key("results").array();
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    writer.object().field("to", request.to[i]);
-    if (results[i]) {
-      write_sent(writer, *results[i], request.warnings);
-    } else {
-      writer.field("error", word(results[i].error().code)).field("message", results[i].error().detail);
-    }
-    writer.end();
-  }
-  writer.end();
-  if (request.understood) write_understood(writer, Understood{*request.understood, request.schedule->text});
-  return writer.end().take();
-}
-
 std::string reading(const when::Reading& reading, std::string_view text) {
   json::Writer writer;
   writer.object().field("ok", true);
@@ -508,6 +272,7 @@ std::string deliveries(const std::vector<bus::Delivery>& deliveries, bool stoppi
     writer.field("messageId", bus::to_text(one.id)).field("to", one.to).field("from", one.from);
     writer.key("payload").raw(one.payload);
     if (!one.task_id.empty()) writer.field("taskId", one.task_id);
+    if (!one.session_id.empty()) writer.field("sessionId", one.session_id);
     writer.field("createdAt", to_iso(one.created_at)).field("deliverAt", to_iso(one.deliver_at));
     writer.field("deliveredAt", to_iso(one.delivered_at)).field("attempt", one.attempt);
     writer.field("forced", one.forced).field("lease", one.lease);
@@ -539,10 +304,11 @@ std::string counts(const std::string& recipient, const bus::Counts& counts) {
   return writer.end().take();
 }
 
-std::string agent(const bus::RecipientRow& row, const bus::Counts& counts) {
+std::string agent(const bus::RecipientRow& row, const bus::Counts& counts, bool stopped) {
   json::Writer writer;
   writer.object().field("id", row.name).field("kind", row.kind);
   writer.field("createdAt", to_iso(wall_from_ms(row.created_ms)));
+  if (stopped) writer.field("stopped", true);
   write_counts(writer, counts);
   return writer.end().take();
 }

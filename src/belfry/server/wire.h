@@ -11,36 +11,20 @@
 #include "belfry/base/json.h"
 #include "belfry/base/result.h"
 #include "belfry/bus/message_bus.h"
+#include "belfry/bus/send_answer.h"
 #include "belfry/when/when.h"
 
 namespace belfry::server::wire {
 
 // --- requests ---
 
-// A time expression, and how it is to be read; what is empty is the server's.
-struct TimeText {
-  std::string text;
-  std::string timezone;
-  std::string language;
-  std::optional<WallTime> now;
-  bool strict = false;
-};
-Result<TimeText> read_when(std::string_view body);
+Result<bus::TimeText> read_when(std::string_view body);
 
-struct SendRequest {
-  std::vector<std::string> to;
-  bool to_is_list = false;
-  bus::Outgoing message;  // `to` is empty here
-  std::optional<TimeText> schedule;
-  std::optional<when::Reading> understood;  // how the schedule was read
-  std::vector<std::string> warnings;
-};
+using bus::SendRequest;
 Result<SendRequest> read_send(std::string_view body);
-// The message for one of the recipients: with a list, the key counts for each of them alone.
-bus::Outgoing message_for(const SendRequest& request, const std::string& recipient);
 
 struct MoveRequest {
-  std::optional<TimeText> schedule;
+  std::optional<bus::TimeText> schedule;
   std::optional<WallTime> deliver_at;
   Millis delay{0};  // counts if there is neither
 };
@@ -85,16 +69,10 @@ Result<> read_nothing(std::string_view body);
 
 // --- answers ---
 
-// An answer's `understood`: how a schedule was read.
-struct Understood {
-  const when::Reading& reading;
-  std::string_view text;
-};
+using bus::sent;
+using bus::sent_to_each;
+using bus::Understood;
 std::string reading(const when::Reading& reading, std::string_view text);
-std::string sent(const bus::Sent& sent, const std::vector<std::string>& warnings,
-                 std::optional<Understood> understood = std::nullopt);
-// One answer a recipient, in the order of `to`.
-std::string sent_to_each(const SendRequest& request, const std::vector<Result<bus::Sent>>& results);
 std::string info(const bus::MessageInfo& info, const std::vector<std::string>& warnings = {},
                  std::optional<Understood> understood = std::nullopt);
 std::string list(const bus::ListResult& result);
@@ -102,7 +80,7 @@ std::string deliveries(const std::vector<bus::Delivery>& deliveries, bool stoppi
 // `counted` is the name of the number: acked, extended, released.
 std::string outcome(std::string_view counted, const bus::AckOutcome& outcome);
 std::string counts(const std::string& recipient, const bus::Counts& counts);
-std::string agent(const bus::RecipientRow& row, const bus::Counts& counts);
+std::string agent(const bus::RecipientRow& row, const bus::Counts& counts, bool stopped);
 // `written` are agents as JSON with commas between them; `next` is where the following page begins, empty at the end.
 std::string agents(std::string_view written, std::string_view next);
 std::string removed_agent(const std::string& id);

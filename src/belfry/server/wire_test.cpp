@@ -79,7 +79,7 @@ TEST(Wire, RefusesSendsThatMakeNoSense) {
           {R"({"to":["a",2],"payload":1})", Errc::invalid_argument, "an entry of to is a number"},
           {R"({"to":"A","payload":1})", Errc::invalid_id, "\"A\""},
           {R"({"to":"a","payload":1,"delay":5})", Errc::unknown_field, "\"delay\"; a send knows: to, payload"},
-          {R"({"to":"a","payload":1,"quickReplies":[]})", Errc::unknown_field, "quickReplies"},
+          {R"({"to":"a","payload":1,"replies":[]})", Errc::unknown_field, "quickReplies"},
           {R"({"to":"a","payload":1,"schedule":5})", Errc::invalid_argument, "schedule is a number; a time like"},
           {R"({"to":"a","payload":1,"schedule":{"at":"soon"}})", Errc::unknown_field, "schedule knows: when"},
           {R"({"to":"a","payload":1,"schedule":"soon","delayMs":5})", Errc::invalid_argument,
@@ -164,7 +164,6 @@ TEST(Wire, ReadsAgents) {
   expect_refusals(read_agent, {
                                   {"", Errc::invalid_argument, "id is missing"},
                                   {R"({"id":5})", Errc::invalid_argument, "id is a number"},
-                                  {R"({"id":"a","kind":"robot"})", Errc::unsupported, "external"},
                                   {R"({"name":"a"})", Errc::unknown_field, "id, kind"},
                               });
 }

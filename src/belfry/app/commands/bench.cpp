@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "belfry/app/bench/agents_bench.h"
 #include "belfry/app/bench/bus_bench.h"
 #include "belfry/app/bench/when_bench.h"
 #include "belfry/app/commands/commands.h"
@@ -40,6 +41,27 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
+// A folder of its own, in the one that was named or the current one.
+std::filesystem::path own_folder(const std::string& data) {
+  const std::filesystem::path base = data.empty() ? std::filesystem::current_path() : std::filesystem::path(data);
+  if (!std::filesystem::is_directory(base)) refuse_usage(fmt::format("--data: {} is not a folder", base.string()));
+  const std::filesystem::path folder = base / fmt::format("belfry-bench-{}", getpid());
+  std::filesystem::create_directory(folder);
+  return folder;
+}
+
+void add_agents_bench(CLI::App& command) {
+  CLI::App* const agents =
+      add_command(command, "agents", "Agents that exchange messages: how many a second, and how it grows with them");
+  auto data = std::make_shared<std::string>();
+  agents->add_option("--data", *data, "Where to write; a folder of its own is made in it (default: the current one)");
+  on_run(agents, [data] {
+    const std::filesystem::path folder = own_folder(*data);
+    bench::run_agents_bench(folder);
+    std::filesystem::remove_all(folder);
+  });
+}
+
 void add_when_bench(CLI::App& command) {
   struct Flags {
     std::string file;
@@ -64,6 +86,7 @@ void add_bench(CLI::App& app) {
   CLI::App* const command = add_command(app, "bench", "Measure this machine");
   command->require_subcommand(1);
   add_when_bench(*command);
+  add_agents_bench(*command);
   CLI::App* const bus =
       add_command(*command, "bus", "The bus: one JSON object a line, beside probes of the raw disk and timer");
   auto flags = std::make_shared<Flags>();
@@ -72,11 +95,7 @@ void add_bench(CLI::App& app) {
                   "Where to write; a folder of its own is made in it (default: the current one)");
   bus->add_option("--part", flags->options.parts, "Only these parts")->check(CLI::IsMember(bench::part_names()));
   on_run(bus, [flags] {
-    const std::filesystem::path base =
-        flags->data.empty() ? std::filesystem::current_path() : std::filesystem::path(flags->data);
-    if (!std::filesystem::is_directory(base)) refuse_usage(fmt::format("--data: {} is not a folder", base.string()));
-    flags->options.folder = base / fmt::format("belfry-bench-{}", getpid());
-    std::filesystem::create_directory(flags->options.folder);
+    flags->options.folder = own_folder(flags->data);
     check_space(flags->options);
     const bool ok = bench::run_bus_bench(flags->options);
     std::filesystem::remove_all(flags->options.folder);

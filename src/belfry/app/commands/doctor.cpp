@@ -14,6 +14,7 @@
 #include "belfry/app/runtime.h"
 #include "belfry/base/json.h"
 #include "belfry/bus/message_tables.h"
+#include "belfry/chat/chat_tables.h"
 #include "belfry/store/sqlite/sqlite_connection.h"
 
 namespace belfry::app {
@@ -72,6 +73,7 @@ Findings examine(store::Connection& connection) {
     findings.problems.push_back("the file is damaged: " + damage);
   for (std::string& problem : bus::MessageTables::conservation_problems(connection))
     findings.problems.push_back(with_message_id(std::move(problem)));
+  for (std::string& problem : chat::ChatTables::problems(connection)) findings.problems.push_back(std::move(problem));
   bus::BusState state = bus::MessageTables::load(connection);
   findings.clean_stop = state.clean_stop;
   findings.recipients = std::move(state.recipients);

@@ -1,11 +1,22 @@
 // Time expressions in requests: read with the clock and the zone of this server, unless the request says otherwise.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "belfry/clock/clock.h"
-#include "belfry/server/wire.h"
 #include "belfry/when/when.h"
 
-namespace belfry::server {
+namespace belfry::bus {
+
+// A time expression, and how it is to be read; what is empty is the server's.
+struct TimeText {
+  std::string text;
+  std::string timezone;
+  std::string language;
+  std::optional<WallTime> now;
+  bool strict = false;
+};
 
 class TimeReader {
  public:
@@ -16,13 +27,13 @@ class TimeReader {
   };
   TimeReader(Clock& clock, Options options) : clock_(clock), options_(std::move(options)) {}
 
-  Result<when::Reading> read(const wire::TimeText& wanted) const;
+  Result<when::Reading> read(const TimeText& wanted) const;
   // When a message is to be delivered: something that comes again is refused.
-  Result<when::Reading> read_schedule(const wire::TimeText& wanted) const;
+  Result<when::Reading> read_schedule(const TimeText& wanted) const;
 
  private:
   Clock& clock_;
   Options options_;
 };
 
-}  // namespace belfry::server
+}  // namespace belfry::bus

@@ -1,8 +1,8 @@
-#include "belfry/server/time_reader.h"
+#include "belfry/bus/time_reader.h"
 
-namespace belfry::server {
+namespace belfry::bus {
 
-Result<when::Reading> TimeReader::read(const wire::TimeText& wanted) const {
+Result<when::Reading> TimeReader::read(const TimeText& wanted) const {
   when::Zone zone = options_.zone;
   when::ZoneSource source = options_.zone_source;
   if (!wanted.timezone.empty()) {
@@ -20,7 +20,7 @@ Result<when::Reading> TimeReader::read(const wire::TimeText& wanted) const {
                                   .strict = wanted.strict});
 }
 
-Result<when::Reading> TimeReader::read_schedule(const wire::TimeText& wanted) const {
+Result<when::Reading> TimeReader::read_schedule(const TimeText& wanted) const {
   auto reading = read(wanted);
   if (!reading) return fail(reading.error().code, "schedule: " + reading.error().detail);
   if (reading->kind == when::ReadingKind::recurrence)
@@ -29,4 +29,4 @@ Result<when::Reading> TimeReader::read_schedule(const wire::TimeText& wanted) co
   return reading;
 }
 
-}  // namespace belfry::server
+}  // namespace belfry::bus

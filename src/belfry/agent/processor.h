@@ -1,0 +1,88 @@
+// The loop that has agents handle their messages.
+//
+// One message an agent at a time, at most `max_concurrent` agents at once, in turn: an agent with work waits for at most
+// one message of each other agent (D19). A handler keeps its lease as long as it works. One that takes longer than
+// `patience` no longer counts among the `max_concurrent`, and one that takes longer than `turn_max` is given up: its
+// message comes again, and the agent is free for it. So a hung agent delays itself alone.
+//
+// Lives on the kernel's thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "belfry/agent/agent.h"
+#include "belfry/base/task_group.h"
+#include "belfry/bus/message_bus.h"
+#include "belfry/clock/clock.h"
+#include "belfry/tool/executor.h"
+
+namespace belfry::agent {
+
+struct ProcessorOptions {
+  int max_concurrent = 3;
+  Millis patience{10'000};   // as long as a quick answer takes
+  Millis turn_max{600'000};  // as long as a model may think and call tools
+  Millis retry_first{1'000};
+  Millis retry_longest{60'000};
+};
+
+class Processor final : public bus::Attendant {
+ public:
+  using Make = std::function<std::unique_ptr<Agent>()>;
+
+  // Reads who was stopped. Before store.start(); throws store::Fault.
+  Processor(asio::io_context& context, Clock& clock, store::Store& store, bus::MessageBus& bus,
+            tool::Executor& executor, ProcessorOptions options = {});
+  ~Processor() override;
+
+  // Recipients of this kind are run here from now on; `make` makes one's agent when it gets its first message.
+  void host(const std::string& kind, Make make);
+  bool hosts(const std::string& kind) const { return kinds_.contains(kind); }
+
+  // A stopped agent keeps its queue and gets nothing until it is started again, also after a restart.
+  Task<Result<>> set_stopped(std::string name, bool stopped);
+  bool is_stopped(const std::string& name) const { return stopped_.contains(name); }
+
+  // No message is begun after this; those at work go on.
+  void stop();
+  int working() const { return working_; }
+
+  void arrived(const std::string& name) override;
+
+ private:
+  struct Hosted;
+  struct Turn;
+  class TurnHands;
+
+  void ready(Hosted& hosted);
+  void begin_turns();
+  Task<void> take_turn(std::string name);
+  Task<void> handle(std::shared_ptr<Turn> turn);
+  Task<void> watch(std::shared_ptr<Turn> turn);
+  Task<void> finish(std::shared_ptr<Turn> turn);
+  void give_up_slot(Turn& turn);
+  std::shared_ptr<Agent> agent_of(const std::string& name);
+  void turn_ended(const std::string& name, bool got_one);
+  Millis retry_after(int attempt) const;
+
+  Clock& clock_;
+  store::Store& store_;
+  bus::MessageBus& bus_;
+  tool::Executor& executor_;
+  ProcessorOptions options_;
+  std::unordered_map<std::string, Make> kinds_;
+  std::map<std::string, std::unique_ptr<Hosted>, std::less<>> hosted_;
+  std::unordered_set<std::string> stopped_;
+  std::deque<std::string> waiting_;  // have work, in the order in which they get their turn
+  int working_ = 0;                  // count among max_concurrent
+  bool stopping_ = false;
+  TaskGroup tasks_;
+};
+
+}  // namespace belfry::agent

@@ -1,0 +1,264 @@
+#include "belfry/agent/processor.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/world.h"
+
+namespace belfry::agent {
+namespace {
+
+using testing::World;
+using namespace std::chrono_literals;
+
+// An agent that does what its test says, and takes simulated time.
+class Scripted final : public Agent {
+ public:
+  using Script = std::function<Task<Result<>>(bus::Delivery, Hands&)>;
+  explicit Scripted(Script script) : script_(std::move(script)) {}
+  Task<Result<>> handle(bus::Delivery message, Hands& hands) override { return script_(std::move(message), hands); }
+
+ private:
+  Script script_;
+};
+
+struct Event {
+  std::string agent;
+  Nanos began{0};
+  Nanos ended{0};
+  std::string text;
+  auto operator<=>(const Event&) const = default;
+};
+
+class ProcessorTest : public ::testing::Test {
+ protected:
+  World::Options options() {
+    World::Options options;
+    options.host = [this](Processor& processor) {
+      processor.host("scripted", [this] { return std::make_unique<Scripted>(script); });
+      processor.host("echo", make_echo);
+    };
+    return options;
+  }
+  World& world() {
+    if (!w) w.emplace(options());
+    return *w;
+  }
+  // Takes `how_long`, and notes when.
+  Task<Result<>> work(bus::Delivery message, Millis how_long) {
+    Event event{message.to, elapsed(), {}, chat::text_of(message.payload)};
+    ++at_work;
+    most_at_work = std::max(most_at_work, at_work);
+    Wake wake;
+    co_await world().clock().sleep_until(world().clock().now().boot + how_long, wake);
+    --at_work;
+    event.ended = elapsed();
+    events.push_back(event);
+    co_return Result<>{};
+  }
+  Nanos elapsed() { return world().clock().now().boot - SimulatedClock::noon().boot; }
+  void send(const std::string& to, std::string text = "", Millis delay = 0ms) {
+    world().send({.to = to, .payload = fmt::format(R"({{"text":"{}"}})", text), .delay = delay});
+  }
+
+  Scripted::Script script;
+  std::vector<Event> events;
+  std::vector<Resume<int>> hung;  // handlers that wait for nothing
+  int at_work = 0;
+  int most_at_work = 0;
+  std::optional<World> w;
+};
+
+// D19
+TEST_F(ProcessorTest, AnAgentHandlesOneMessageAtATimeInOrder) {
+  script = [this](bus::Delivery message, Hands&) { return work(std::move(message), 1s); };
+  world().add("a", "scripted");
+  for (int i = 0; i < 5; ++i) send("a", std::to_string(i));
+  world().advance(10s);
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(most_at_work, 1);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(events[static_cast<std::size_t>(i)].text, std::to_string(i));
+    EXPECT_EQ(events[static_cast<std::size_t>(i)].ended, 1s * (i + 1));
+  }
+  EXPECT_EQ(world().counts("a").pending, 0);
+}
+
+// D19
+TEST_F(ProcessorTest, ThreeAgentsWorkAtOnceAndTheOthersWaitOneTurnOfEach) {
+  script = [this](bus::Delivery message, Hands&) { return work(std::move(message), 1s); };
+  for (const char* const name : {"a", "b", "c", "d", "e", "f"}) world().add(name, "scripted");
+  for (int i = 0; i < 10; ++i) send("a", "busy");
+  for (const char* const name : {"b", "c", "d", "e", "f"})
+    for (int i = 0; i < 3; ++i) send(name);
+  world().advance(60s);
+  EXPECT_EQ(events.size(), 25u);
+  EXPECT_EQ(most_at_work, 3);
+  // Everybody's first message is handled before anybody's third.
+  std::map<std::string, int> turns;
+  for (const Event& event : events) {
+    ++turns[event.agent];
+    if (turns[event.agent] == 3) EXPECT_EQ(turns.size(), 6u);
+  }
+}
+
+// D20
+TEST_F(ProcessorTest, WhatAnAgentSendsBelongsToTheTaskAndTheSessionOfTheMessage) {
+  script = [](bus::Delivery, Hands& hands) -> Task<Result<>> {
+    const auto sent = co_await hands.send({.to = "worker", .payload = R"({"text":"on it"})", .delay = 5s});
+    const auto called = co_await hands.call("send_message", R"({"to":"ann","payload":{"text":"hello"}})", "c1");
+    co_return sent&& called && called->ok ? Result<>{} : fail(Errc::storage_failed, "not sent");
+  };
+  world().add("a", "scripted");
+  const auto opened = world().run(world().chats().open({.people = {"ann"}, .agents = {"a"}}));
+  ASSERT_TRUE(opened);
+  ASSERT_TRUE(world().run(world().chats().post({.session = opened->session.id, .text = "hi"})));
+  world().advance(5s);
+  const auto lines = *world().run(world().chats().lines({.session = opened->session.id}));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[1].from, "a");
+  EXPECT_EQ(lines[1].task_id, lines[0].task_id);
+  const auto got = world().drain();
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].from, "a");
+  EXPECT_EQ(got[0].task_id, lines[0].task_id);
+}
+
+// D18
+TEST_F(ProcessorTest, AFailingAgentIsTriedAgainLaterAndItsMessageEndsAsADeadLetter) {
+  int tries = 0;
+  script = [&tries](bus::Delivery, Hands&) -> Task<Result<>> {
+    ++tries;
+    if (tries == 2) throw std::runtime_error("oh");
+    co_return fail(Errc::unavailable, "no");
+  };
+  world().add("a", "scripted");
+  send("a");
+  world().advance(500ms);
+  EXPECT_EQ(tries, 1);
+  world().advance(10min);
+  EXPECT_EQ(tries, kAttemptsMax);
+  EXPECT_EQ(world().bus().totals().dead, 1);
+}
+
+// D18
+TEST_F(ProcessorTest, ALongTurnKeepsItsLease) {
+  script = [this](bus::Delivery message, Hands&) { return work(std::move(message), 5min); };
+  world().add("a", "scripted");
+  send("a", "long");
+  world().advance(10min);
+  EXPECT_EQ(events.size(), 1u);
+  EXPECT_EQ(world().bus().totals().acked, 1);
+}
+
+// D19
+TEST_F(ProcessorTest, AHungAgentIsGivenUpAndItsMessageComesAgain) {
+  int tries = 0;
+  script = [this, &tries](bus::Delivery message, Hands&) -> Task<Result<>> {
+    if (++tries == 1) co_await suspend<int>([this](Resume<int> resume) { hung.push_back(std::move(resume)); });
+    co_return co_await work(std::move(message), 1s);
+  };
+  world().add("a", "scripted");
+  send("a", "stuck");
+  world().advance(10min + 10s);
+  EXPECT_EQ(tries, 2);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(world().bus().totals().acked, 1);
+  hung.clear();
+}
+
+// D19: whoever is not hung has the same times to the nanosecond, whether somebody else is or not.
+TEST_F(ProcessorTest, OneHungAgentChangesNobodyElsesTiming) {
+  const auto run = [this](bool with_hung) {
+    w.reset();
+    events.clear();
+    script = [this](bus::Delivery message, Hands&) -> Task<Result<>> {
+      if (message.to == "hung")
+        co_await suspend<int>([this](Resume<int> resume) { hung.push_back(std::move(resume)); });
+      co_return co_await work(std::move(message), 40ms);
+    };
+    for (int i = 0; i < 20; ++i) world().add(fmt::format("a{}", i), "scripted");
+    world().add("hung", "scripted");
+    if (with_hung) send("hung");
+    // Two at once at most: the hung one has the third place until patience with it ends.
+    for (int i = 0; i < 400; ++i) send(fmt::format("a{}", i % 20), std::to_string(i), Millis{1 + i * 20});
+    world().advance(60s);
+    hung.clear();
+    return std::exchange(events, {});
+  };
+  const auto alone = run(false);
+  const auto beside = run(true);
+  EXPECT_EQ(alone.size(), 400u);
+  EXPECT_EQ(alone, beside);
+}
+
+// D19: when everybody is busy, the hung one's place goes to the others as soon as patience with it ends.
+TEST_F(ProcessorTest, AHungAgentDoesNotKeepItsPlace) {
+  script = [this](bus::Delivery message, Hands&) -> Task<Result<>> {
+    if (message.to == "hung") co_await suspend<int>([this](Resume<int> resume) { hung.push_back(std::move(resume)); });
+    co_return co_await work(std::move(message), 1s);
+  };
+  world().add("hung", "scripted");
+  send("hung");
+  for (const char* const name : {"a", "b", "c", "d"}) {
+    world().add(name, "scripted");
+    for (int i = 0; i < 100; ++i) send(name);
+  }
+  world().advance(9s);
+  EXPECT_EQ(most_at_work, 2);
+  world().advance(10s);
+  EXPECT_EQ(most_at_work, 3);
+  hung.clear();
+}
+
+TEST_F(ProcessorTest, AStoppedAgentKeepsItsQueueAlsoOverARestart) {
+  script = [this](bus::Delivery message, Hands&) { return work(std::move(message), 1s); };
+  world().add("a", "scripted");
+  ASSERT_TRUE(world().run(world().agents().set_stopped("a", true)));
+  send("a");
+  world().advance(10s);
+  world().restart();
+  world().advance(10s);
+  EXPECT_TRUE(events.empty());
+  EXPECT_EQ(world().counts("a").pending, 1);
+  ASSERT_TRUE(world().run(world().agents().set_stopped("a", false)));
+  world().advance(2s);
+  EXPECT_EQ(events.size(), 1u);
+  const auto refused = world().run(world().agents().set_stopped("worker", true));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::unsupported);
+}
+
+// D14
+TEST_F(ProcessorTest, ARemovedAgentsMessagesGoToTheDeadLetters) {
+  script = [this](bus::Delivery message, Hands&) { return work(std::move(message), 1s); };
+  world().add("a", "scripted");
+  for (int i = 0; i < 3; ++i) send("a");
+  world().advance(500ms);
+  ASSERT_TRUE(world().run(world().bus().remove_recipient("a")));
+  world().advance(10s);
+  EXPECT_EQ(events.size(), 1u);
+  EXPECT_EQ(world().bus().totals().dead, 2);
+  world().add("a", "scripted");
+  send("a");
+  world().advance(10s);
+  EXPECT_EQ(events.size(), 2u);
+}
+
+// A7
+TEST_F(ProcessorTest, AnEchoAnswersInTheSessionAndTwoOfThemFallSilent) {
+  world().add("parrot", "echo");
+  world().add("other", "echo");
+  const auto opened = world().run(world().chats().open({.people = {"ann"}, .agents = {"parrot"}}));
+  ASSERT_TRUE(world().run(world().chats().post({.session = opened->session.id, .text = "你好"})));
+  world().advance(1s);
+  const auto lines = *world().run(world().chats().lines({.session = opened->session.id}));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(chat::text_of(lines[1].payload), "你好");
+  world().send({.to = "other", .from = "parrot", .payload = R"({"text":"hi"})"});
+  world().advance(1min);
+  EXPECT_EQ(world().bus().totals().live.pending, 0);
+}
+
+}  // namespace
+}  // namespace belfry::agent

@@ -1,0 +1,143 @@
+#include "belfry/app/bench/agents_bench.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <fmt/format.h>
+
+#include "belfry/agent/processor.h"
+#include "belfry/app/bench/probes.h"
+#include "belfry/app/bench/report.h"
+#include "belfry/app/bench/scratch.h"
+#include "belfry/base/assert.h"
+#include "belfry/clock/real_clock.h"
+#include "belfry/store/sqlite/sqlite_connection.h"
+
+namespace belfry::app::bench {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Nanos kDuration = 3s;
+
+std::string name_of(int number) { return fmt::format("a{}", number); }
+
+struct Score {
+  std::int64_t handled = 0;
+  bool over = false;
+};
+
+// Passes what it gets on to another agent.
+class Relay final : public agent::Agent {
+ public:
+  Relay(Score& score, Random& random, int agents) : score_(score), random_(random), agents_(agents) {}
+
+  Task<Result<>> handle(bus::Delivery message, agent::Hands& hands) override {
+    if (score_.over) co_return Result<>{};
+    ++score_.handled;
+    const auto next = static_cast<int>(random_.next() % static_cast<std::uint64_t>(agents_));
+    bus::Outgoing passed{.to = name_of(next), .payload = std::move(message.payload)};
+    const auto sent = co_await hands.send(std::move(passed));
+    co_return sent ? Result<>{} : std::unexpected(sent.error());
+  }
+
+ private:
+  Score& score_;
+  Random& random_;
+  int agents_;
+};
+
+// The kernel without a network: bus, conversations, tools and agents on a real disk.
+struct Kernel {
+  Kernel(const std::filesystem::path& folder, int at_once)
+      : clock(context),
+        store(context, store::sqlite::open({.path = (folder / "belfry.db").string()}), {}),
+        timekeeper(clock),
+        bus(context, clock, random, store, timekeeper),
+        chats(context, clock, random, store, bus, timekeeper),
+        tools(clock, store, chats),
+        agents(context, clock, store, bus, tools, {.max_concurrent = at_once}),
+        tasks(context) {
+    store.start();
+    bus.start();
+    chats.start();
+    tasks.spawn("timekeeper", timekeeper.run());
+  }
+
+  void run(Task<void> task) {
+    bool ended = false;
+    asio::co_spawn(context, std::move(task), [&](std::exception_ptr failure) {
+      ended = true;
+      context.stop();
+      if (failure) std::rethrow_exception(failure);
+    });
+    context.restart();
+    const auto guard = asio::make_work_guard(context);
+    while (!ended) context.run();
+  }
+
+  asio::io_context context;
+  RealClock clock;
+  SystemRandom random;
+  store::Store store;
+  Timekeeper timekeeper;
+  bus::MessageBus bus;
+  chat::Chats chats;
+  tool::Executor tools;
+  agent::Processor agents;
+  TaskGroup tasks;
+};
+
+Task<void> exchange(Kernel& kernel, Score& score, int agents) {
+  for (int i = 0; i < agents; ++i) {
+    const auto added = co_await kernel.bus.add_recipient(name_of(i), "relay");
+    BELFRY_ASSERT(added.has_value());
+  }
+  const std::string payload = fmt::format(R"({{"text":"{}"}})", std::string(189, 'x'));
+  std::vector<bus::Outgoing> first;
+  for (int i = 0; i < agents; ++i) first.push_back({.to = name_of(i), .payload = payload});
+  co_await kernel.bus.send_many(std::move(first));
+  score.handled = 0;
+  Wake never;
+  co_await kernel.clock.sleep_until(kernel.clock.now().boot + kDuration, never);
+  score.over = true;
+}
+
+Task<void> stop(Kernel& kernel) {
+  kernel.agents.stop();
+  co_await kernel.bus.wait_until_idle(kernel.clock.now().boot + 10s);
+  kernel.timekeeper.stop();
+  co_await kernel.chats.stop();
+  co_await kernel.bus.stop();
+  co_await kernel.tasks.join();
+}
+
+double rate(const std::filesystem::path& folder, int agents, int at_once) {
+  const Scratch scratch(folder, "agents");
+  Kernel kernel(scratch.path(), at_once);
+  Score score;
+  kernel.agents.host("relay", [&] { return std::make_unique<Relay>(score, kernel.random, agents); });
+  kernel.run(exchange(kernel, score, agents));
+  const double handled = static_cast<double>(score.handled);
+  kernel.run(stop(kernel));
+  kernel.clock.stop();
+  return handled / (static_cast<double>(kDuration.count()) / 1e9);
+}
+
+}  // namespace
+
+void run_agents_bench(const std::filesystem::path& folder) {
+  const Scratch scratch(folder, "probe");
+  const double syncs = probe_fdatasync(scratch.path());
+  Line("fdatasync").number("perSecond", syncs);
+  for (const int at_once : {3, 64}) {
+    for (const int agents : {10, 100, 1'000}) {
+      const double perSecond = rate(folder, agents, at_once);
+      Line("agents")
+          .add("agents", agents)
+          .add("atOnce", at_once)
+          .number("messagesPerSecond", perSecond)
+          .number("timesFdatasync", perSecond / syncs);
+    }
+  }
+}
+
+}  // namespace belfry::app::bench

@@ -1,0 +1,179 @@
+// People, sessions and what is said in them.
+//
+// A session is a conversation: private (one person, one agent) or a group. Its log has dense sequence numbers and never
+// loses a line; a call that returned success is on the disk. A line with quick replies is a question: the first answer
+// wins, a typed reply closes what its agent asked, and a deadline may end it (Q7, Q9).
+//
+// What reaches a person goes through say(), whatever it is (A8). What a person says goes through post(), which hands it to
+// the agents it is meant for in the same transaction.
+//
+// Lives on the kernel's thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "belfry/base/random.h"
+#include "belfry/base/task_group.h"
+#include "belfry/bus/message_bus.h"
+#include "belfry/chat/chat_tables.h"
+#include "belfry/chat/conversation.h"
+#include "belfry/clock/clock.h"
+#include "belfry/due/timekeeper.h"
+#include "belfry/store/store.h"
+
+namespace belfry::chat {
+
+inline constexpr std::size_t kMembersMax = 100;
+inline constexpr std::size_t kTitleBytesMax = 200;
+// What one person can say at once: a long letter.
+inline constexpr std::size_t kTextBytesMax = 100'000;
+inline constexpr int kLinesPageMax = 500;
+
+struct NewSession {
+  SessionKind kind = SessionKind::private_chat;
+  std::vector<std::string> people;
+  std::vector<std::string> agents;
+  std::string title;
+  std::string timezone;
+  std::string key;  // a repeat under the same key finds the session that the first one made
+};
+
+// Something a person says.
+struct Post {
+  std::string session;
+  std::string from;  // empty: the only person there
+  std::string text;  // may be empty with a quick reply: it is that reply's text
+  std::string in_reply_to;
+  std::optional<int> quick_reply_index;
+  std::string key;  // the client's name for this post: a repeat says nothing twice
+};
+
+struct Posted {
+  std::string id;
+  std::int64_t seq = 0;
+  bool repeated = false;
+  std::vector<std::string> warnings;
+};
+
+// Something that is said to a person.
+struct Saying {
+  std::string id;       // said once under this id; empty: a new one
+  std::string session;  // empty, or one without the two: their private conversation, made if there is none (A7)
+  std::string from;
+  std::string to;
+  Source source = Source::agent;
+  std::string payload;
+  std::string task_id;
+  std::string in_reply_to;
+  std::optional<WallTime> created_at;  // when it was written, if not now
+};
+
+struct LinesRequest {
+  std::string session;
+  std::int64_t after = 0;
+  std::optional<std::int64_t> before;  // the last lines before this one instead
+  int limit = 100;
+  Millis wait{0};  // for something to come, if there is nothing
+};
+
+// Hears every line once it is on the disk: live histories, sockets, memories.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void said(const std::string& session, const Line& line) = 0;
+};
+
+class Chats final : public DueSource, public bus::Attendant {
+ public:
+  // Makes or reads its tables. Before store.start(); throws store::Fault.
+  Chats(asio::io_context& context, Clock& clock, Random& random, store::Store& store, bus::MessageBus& bus,
+        Timekeeper& timekeeper);
+  ~Chats() override;
+
+  // After bus.start().
+  void start();
+  // Ends what runs; await it before the bus stops.
+  Task<void> stop();
+  void listen(Listener& listener) { listeners_.push_back(&listener); }
+  void unlisten(Listener& listener) { std::erase(listeners_, &listener); }
+
+  // --- people and sessions ---
+  Task<Result<>> add_person(std::string name);
+  std::vector<std::string> people() const;
+  struct Opened {
+    Session session;
+    bool repeated = false;
+  };
+  Task<Result<Opened>> open(NewSession wanted);
+  Task<Result<Session>> session(std::string id);
+  Task<Result<ChatTables::SessionPage>> sessions(std::string member, std::string after, int limit);
+
+  // --- lines ---
+  Task<Result<Posted>> post(Post post);
+  Task<Result<Posted>> say(Saying saying);
+  Task<Result<std::vector<Line>>> lines(LinesRequest request);
+
+  std::optional<Due> next_due(const Now& now) const override;
+  Task<int> fire_due(Now now, int limit) override;
+  void arrived(const std::string& person) override;
+
+ private:
+  struct Plan;  // whom a post goes to
+  struct Said {
+    std::string session;
+    Line line;
+  };
+
+  // chats_post.cpp
+  Task<Result<Plan>> plan(const Post& post);
+  Result<std::vector<std::string>> addressees(const Post& post, const Plan& plan) const;
+  std::vector<bus::Outgoing> to_agents(const Plan& plan, const Line& line, std::vector<std::string>& warnings) const;
+
+  // chats_deliver.cpp: what the bus has for people
+  Result<std::optional<Said>> write_saying(store::Connection& connection, const Saying& saying, WallTime now,
+                                           const std::string& session_id) const;
+  void deliver_more();
+  Task<void> deliver(std::string person);
+  Task<bool> write_deliveries(std::string person, std::vector<std::string> leases,
+                              std::vector<bus::Delivery> deliveries);
+  Result<std::vector<Said>> write_sayings(store::Connection& connection,
+                                          const std::vector<std::pair<Saying, std::string>>& sayings,
+                                          WallTime now) const;
+  Task<void> pause(Millis duration);
+
+  // chats_deadlines.cpp
+  Task<void> end_questions();
+  Task<Result<>> end_question(std::string id);
+
+  std::string new_id();
+  void tell(const Said& said);
+  void note_deadline(std::int64_t ms);
+  WallTime now() const { return round_down(clock_.now().wall); }
+
+  Clock& clock_;  // Borrowed parts outlive this one: whoever makes it declares them before it.
+  Random& random_;
+  store::Store& store_;
+  bus::MessageBus& bus_;
+  Timekeeper& timekeeper_;
+  std::vector<Listener*> listeners_;
+  std::unordered_map<std::string, std::vector<Wake*>> readers_;  // who waits for a session's next line
+  std::deque<std::string> waiting_people_;                       // have messages, and nobody delivers them yet
+  std::unordered_set<std::string> delivering_;                   // those, and the ones being served
+  std::unordered_set<std::string> came_meanwhile_;               // got more while being served
+  std::size_t deliveries_ = 0;                                   // people being served
+  std::vector<Wake*> pauses_;
+  std::optional<std::int64_t> next_deadline_ms_;
+  bool ending_questions_ = false;
+  std::optional<BootTime> not_before_;  // the disk failed: questions wait until then
+  bool stopping_ = false;
+  TaskGroup tasks_;
+};
+
+}  // namespace belfry::chat

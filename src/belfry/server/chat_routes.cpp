@@ -1,0 +1,90 @@
+#include "belfry/server/chat_wire.h"
+#include "belfry/server/routes.h"
+
+namespace belfry::server {
+
+void SessionRoutes::add_to(Router& router) {
+  const auto bound = [this](Task<Response> (SessionRoutes::*handler)(Request)) {
+    return [this, handler](Request request) { return (this->*handler)(std::move(request)); };
+  };
+  router.add(Method::get, "/v1/people", bound(&SessionRoutes::people));
+  router.add(Method::post, "/v1/sessions", bound(&SessionRoutes::open));
+  router.add(Method::get, "/v1/sessions", bound(&SessionRoutes::list));
+  router.add(Method::get, "/v1/sessions/{}", bound(&SessionRoutes::get));
+  router.add(Method::get, "/v1/sessions/{}/messages", bound(&SessionRoutes::lines));
+  router.add(Method::post, "/v1/sessions/{}/messages", bound(&SessionRoutes::post));
+}
+
+Task<Response> SessionRoutes::people(Request) { co_return json_response(200, wire::people(chats_.people())); }
+
+Task<Response> SessionRoutes::open(Request request) {
+  auto wanted = wire::read_session(request.body);
+  if (!wanted) co_return error_response(wanted.error());
+  const auto opened = co_await chats_.open(std::move(*wanted));
+  if (!opened) co_return error_response(opened.error());
+  co_return json_response(201, wire::session(opened->session));
+}
+
+Task<Response> SessionRoutes::list(Request request) {
+  auto wanted = wire::read_sessions_query(request.query);
+  if (!wanted) co_return error_response(wanted.error());
+  const auto page = co_await chats_.sessions(wanted->member, wanted->after, wanted->limit);
+  if (!page) co_return error_response(page.error());
+  co_return json_response(200, wire::sessions(*page));
+}
+
+Task<Response> SessionRoutes::get(Request request) {
+  const auto session = co_await chats_.session(request.parameter);
+  if (!session) co_return error_response(session.error());
+  co_return json_response(200, wire::session(*session));
+}
+
+Task<Response> SessionRoutes::lines(Request request) {
+  auto wanted = wire::read_lines_query(request.query);
+  if (!wanted) co_return error_response(wanted.error());
+  wanted->session = request.parameter;
+  const auto lines = co_await chats_.lines(std::move(*wanted));
+  if (!lines) co_return error_response(lines.error());
+  co_return json_response(200, wire::lines(*lines));
+}
+
+Task<Response> SessionRoutes::post(Request request) {
+  auto wanted = wire::read_post(request.body);
+  if (!wanted) co_return error_response(wanted.error());
+  wanted->session = request.parameter;
+  const auto posted = co_await chats_.post(std::move(*wanted));
+  if (!posted) co_return error_response(posted.error());
+  co_return json_response(201, wire::posted(*posted));
+}
+
+void ToolRoutes::add_to(Router& router) {
+  const auto bound = [this](Task<Response> (ToolRoutes::*handler)(Request)) {
+    return [this, handler](Request request) { return (this->*handler)(std::move(request)); };
+  };
+  router.add(Method::get, "/v1/tools", bound(&ToolRoutes::list));
+  router.add(Method::post, "/v1/tools/{}:call", bound(&ToolRoutes::call));
+  router.add(Method::get, "/v1/calls", bound(&ToolRoutes::calls));
+}
+
+Task<Response> ToolRoutes::list(Request) { co_return json_response(200, wire::tools(tools_.definitions())); }
+
+Task<Response> ToolRoutes::call(Request request) {
+  auto wanted = wire::read_call(request.body);
+  if (!wanted) co_return error_response(wanted.error());
+  wanted->tool = request.parameter;
+  const auto outcome = co_await tools_.call(std::move(*wanted));
+  if (!outcome) co_return error_response(outcome.error());
+  if (!outcome->ok) co_return json_response(status_of(outcome->code), outcome->result);
+  co_return json_response(200, wire::called(*outcome));
+}
+
+Task<Response> ToolRoutes::calls(Request request) {
+  auto wanted = wire::read_calls_query(request.query);
+  if (!wanted) co_return error_response(wanted.error());
+  const int limit = wanted->limit;
+  const auto records = co_await tools_.calls(std::move(*wanted));
+  if (!records) co_return error_response(records.error());
+  co_return json_response(200, wire::calls(*records, limit));
+}
+
+}  // namespace belfry::server

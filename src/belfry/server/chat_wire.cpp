@@ -1,0 +1,291 @@
+#include "belfry/server/chat_wire.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "belfry/base/fields.h"
+#include "belfry/bus/quick_replies.h"
+#include "belfry/server/http_message.h"
+
+namespace belfry::server::wire {
+namespace {
+
+using json::Fields;
+
+// `user` for one, `users` for several; the same for agents.
+Result<> read_names(const Fields& fields, std::string_view one, std::string_view several,
+                    std::vector<std::string>& into) {
+  if (fields.find(one) && fields.find(several))
+    return fail(Errc::invalid_argument, fmt::format("{} stands beside {}; one of them is enough", one, several));
+  BELFRY_CHECK(fields.texts(several, chat::kMembersMax, into));
+  if (!fields.find(one)) return {};
+  into.emplace_back();
+  return fields.text(one, into.back());
+}
+
+Result<std::int64_t> read_number(std::string_view name, const std::string& text) {
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  if (read.ec != std::errc{} || read.ptr != end || number < 0)
+    return fail(Errc::invalid_argument, fmt::format("{} \"{}\" is not a whole number", name, text.substr(0, 40)));
+  return number;
+}
+
+Result<int> read_small(std::string_view name, const std::string& text) {
+  BELFRY_TRY(const std::int64_t number, read_number(name, text));
+  return static_cast<int>(std::min<std::int64_t>(number, INT32_MAX));
+}
+
+std::unexpected<Error> unknown_parameter(const std::string& name, std::string_view known) {
+  return fail(Errc::unknown_field,
+              fmt::format("unknown parameter \"{}\"; this list knows: {}", name.substr(0, 100), known));
+}
+
+void write_session(json::Writer& writer, const chat::Session& session) {
+  writer.object().field("sessionId", session.id).field("kind", chat::word(session.kind));
+  if (!session.title.empty()) writer.field("title", session.title);
+  if (!session.timezone.empty()) writer.field("timezone", session.timezone);
+  writer.key("users").array();
+  for (const std::string& name : session.people()) writer.value(name);
+  writer.end().key("agents").array();
+  for (const std::string& name : session.agents()) writer.value(name);
+  writer.end().field("createdAt", to_iso(session.created_at)).field("lastSeq", session.last_seq);
+  writer.field("lastAt", to_iso(session.last_at)).end();
+}
+
+void write_question(json::Writer& writer, const chat::QuestionStatus& question) {
+  writer.field("questionState", chat::word(question.state));
+  if (question.answer_by) writer.field("answerBy", to_iso(*question.answer_by));
+  writer.key("answer");
+  if (!question.answer) {
+    writer.null();
+    return;
+  }
+  const chat::Answer& answer = *question.answer;
+  writer.object().key("index");
+  if (answer.index) {
+    writer.value(*answer.index);
+  } else {
+    writer.null();
+  }
+  writer.field("text", answer.text).field("by", answer.by).field("at", to_iso(answer.at)).end();
+}
+
+void write_line(json::Writer& writer, const chat::Line& line) {
+  writer.object().field("seq", line.seq).field("messageId", line.id).field("from", line.from);
+  if (!line.to.empty()) writer.field("to", line.to);
+  writer.field("source", chat::word(line.source)).field("text", chat::text_of(line.payload));
+  writer.key("payload").raw(line.payload);
+  if (line.question) {
+    writer.key("quickReplies").array();
+    for (const std::string& reply : bus::quick_replies_of(line.payload)) writer.value(reply);
+    writer.end();
+    write_question(writer, *line.question);
+  }
+  if (!line.in_reply_to.empty()) writer.field("inReplyTo", line.in_reply_to);
+  if (line.quick_reply_index) writer.field("quickReplyIndex", *line.quick_reply_index);
+  if (!line.closes.empty()) {
+    writer.key("closes").array();
+    for (const std::string& id : line.closes) writer.value(id);
+    writer.end();
+  }
+  if (!line.task_id.empty()) writer.field("taskId", line.task_id);
+  writer.field("createdAt", to_iso(line.created_at)).field("saidAt", to_iso(line.said_at)).end();
+}
+
+void write_call(json::Writer& writer, const tool::CallRecord& record) {
+  const tool::ToolContext& context = record.context;
+  writer.object().field("number", record.number).field("tool", record.tool).field("state", tool::word(record.state));
+  if (!context.agent_id.empty()) writer.field("agentId", context.agent_id);
+  if (!context.session_id.empty()) writer.field("sessionId", context.session_id);
+  if (!context.task_id.empty()) writer.field("taskId", context.task_id);
+  if (!context.call_id.empty()) writer.field("callId", context.call_id);
+  // What could not be read as JSON was recorded as it came.
+  writer.key("arguments");
+  if (json::parse(record.arguments)) {
+    writer.raw(record.arguments);
+  } else {
+    writer.value(record.arguments);
+  }
+  if (!record.result.empty())
+    writer.key(record.state == tool::CallState::failed ? "failure" : "result").raw(record.result);
+  writer.field("startedAt", to_iso(record.started_at));
+  if (record.ended_at) writer.field("endedAt", to_iso(*record.ended_at));
+  writer.end();
+}
+
+}  // namespace
+
+Result<chat::NewSession> read_session(std::string_view body) {
+  BELFRY_TRY(const Fields fields,
+             Fields::read("a session", body, {"kind", "user", "users", "agent", "agents", "timezone", "title", "key"}));
+  chat::NewSession wanted;
+  std::string kind = "private";
+  BELFRY_CHECK(fields.text("kind", kind));
+  const auto known = chat::parse_session_kind(kind);
+  if (!known)
+    return fail(Errc::invalid_argument,
+                fmt::format("kind \"{}\" is not known; there are private and group", kind.substr(0, 40)));
+  wanted.kind = *known;
+  BELFRY_CHECK(read_names(fields, "user", "users", wanted.people));
+  BELFRY_CHECK(read_names(fields, "agent", "agents", wanted.agents));
+  if (wanted.people.empty() && !fields.find("users")) wanted.people.emplace_back(chat::kDefaultPerson);
+  BELFRY_CHECK(fields.text("timezone", wanted.timezone));
+  BELFRY_CHECK(fields.text("title", wanted.title));
+  BELFRY_CHECK(fields.text("key", wanted.key));
+  return wanted;
+}
+
+Result<chat::Post> read_post(std::string_view body) {
+  BELFRY_TRY(const Fields fields,
+             Fields::read("a message", body, {"text", "from", "inReplyTo", "quickReplyIndex", "key"}));
+  chat::Post post;
+  BELFRY_CHECK(fields.text("text", post.text));
+  BELFRY_CHECK(fields.text("from", post.from));
+  BELFRY_CHECK(fields.text("inReplyTo", post.in_reply_to));
+  BELFRY_CHECK(fields.text("key", post.key));
+  if (fields.find("quickReplyIndex")) {
+    std::int64_t index = 0;
+    BELFRY_CHECK(fields.whole("quickReplyIndex", index));
+    post.quick_reply_index = static_cast<int>(std::clamp<std::int64_t>(index, -1, INT32_MAX));
+  }
+  return post;
+}
+
+Result<chat::LinesRequest> read_lines_query(std::string_view query) {
+  BELFRY_TRY(const auto pairs, query_pairs(query));
+  chat::LinesRequest request;
+  for (const auto& [name, value] : pairs) {
+    if (name == "after") {
+      BELFRY_TRY(request.after, read_number(name, value));
+    } else if (name == "before") {
+      BELFRY_TRY(request.before, read_number(name, value));
+    } else if (name == "limit") {
+      BELFRY_TRY(request.limit, read_small(name, value));
+    } else if (name == "waitMs") {
+      BELFRY_TRY(const std::int64_t wait, read_number(name, value));
+      request.wait = Millis{wait};
+    } else {
+      return unknown_parameter(name, "after, before, limit, waitMs");
+    }
+  }
+  return request;
+}
+
+Result<SessionsQuery> read_sessions_query(std::string_view query) {
+  BELFRY_TRY(const auto pairs, query_pairs(query));
+  SessionsQuery wanted;
+  for (const auto& [name, value] : pairs) {
+    if (name == "member") {
+      wanted.member = value;
+    } else if (name == "after") {
+      wanted.after = value;
+    } else if (name == "limit") {
+      BELFRY_TRY(wanted.limit, read_small(name, value));
+    } else {
+      return unknown_parameter(name, "member, after, limit");
+    }
+  }
+  return wanted;
+}
+
+Result<tool::CallRequest> read_call(std::string_view body) {
+  BELFRY_TRY(const Fields fields, Fields::read("a call", body, {"arguments", "context"}));
+  tool::CallRequest request;
+  // Models write their arguments as a text with JSON in it; both will do.
+  if (const auto arguments = fields.find("arguments"))
+    request.arguments = arguments->kind == json::Kind::string ? json::text(*arguments) : std::string(arguments->raw);
+  const auto context = fields.find("context");
+  if (!context) return request;
+  BELFRY_TRY(const Fields inner, Fields::read("context", context->raw, {"agentId", "sessionId", "taskId", "callId"}));
+  BELFRY_CHECK(inner.text("agentId", request.context.agent_id));
+  BELFRY_CHECK(inner.text("sessionId", request.context.session_id));
+  BELFRY_CHECK(inner.text("taskId", request.context.task_id));
+  BELFRY_CHECK(inner.text("callId", request.context.call_id));
+  return request;
+}
+
+Result<tool::CallTables::Query> read_calls_query(std::string_view query) {
+  BELFRY_TRY(const auto pairs, query_pairs(query));
+  tool::CallTables::Query wanted;
+  for (const auto& [name, value] : pairs) {
+    if (name == "session") {
+      wanted.session = value;
+    } else if (name == "agent") {
+      wanted.agent = value;
+    } else if (name == "after") {
+      BELFRY_TRY(wanted.before, read_number(name, value));
+    } else if (name == "limit") {
+      BELFRY_TRY(wanted.limit, read_small(name, value));
+    } else {
+      return unknown_parameter(name, "session, agent, after, limit");
+    }
+  }
+  return wanted;
+}
+
+std::string session(const chat::Session& session) {
+  json::Writer writer;
+  write_session(writer, session);
+  return writer.take();
+}
+
+std::string sessions(const chat::ChatTables::SessionPage& page) {
+  json::Writer writer;
+  writer.object().key("sessions").array();
+  for (const chat::Session& one : page.sessions) write_session(writer, one);
+  writer.end();
+  if (!page.next.empty()) writer.field("next", page.next);
+  return writer.end().take();
+}
+
+std::string people(const std::vector<std::string>& names) {
+  json::Writer writer;
+  writer.object().key("people").array();
+  for (const std::string& name : names) writer.object().field("id", name).end();
+  return writer.end().end().take();
+}
+
+std::string posted(const chat::Posted& posted) {
+  json::Writer writer;
+  writer.object().field("messageId", posted.id).field("seq", posted.seq);
+  if (!posted.warnings.empty()) {
+    writer.key("warnings").array();
+    for (const std::string& warning : posted.warnings) writer.value(warning);
+    writer.end();
+  }
+  return writer.end().take();
+}
+
+std::string lines(const std::vector<chat::Line>& lines) {
+  json::Writer writer;
+  writer.object().key("messages").array();
+  for (const chat::Line& line : lines) write_line(writer, line);
+  return writer.end().end().take();
+}
+
+std::string tools(const std::vector<const tool::Definition*>& definitions) {
+  json::Writer writer;
+  writer.object().key("tools").array();
+  for (const tool::Definition* one : definitions) tool::write_definition(writer, *one);
+  return writer.end().end().take();
+}
+
+std::string called(const tool::CallOutcome& outcome) {
+  json::Writer writer;
+  return writer.object().key("result").raw(outcome.result).end().take();
+}
+
+std::string calls(const std::vector<tool::CallRecord>& records, int limit) {
+  json::Writer writer;
+  writer.object().key("calls").array();
+  for (const tool::CallRecord& one : records) write_call(writer, one);
+  writer.end();
+  if (!records.empty() && static_cast<int>(records.size()) >= limit) writer.field("next", records.back().number);
+  return writer.end().take();
+}
+
+}  // namespace belfry::server::wire

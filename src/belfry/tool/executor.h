@@ -1,0 +1,70 @@
+// Calls tools: checks the arguments, records the call, and gives every failure back as a value that a model can act on.
+//
+// A call is recorded before it has any effect and again when it has ended (A5). Under the same call id a repeat gets the
+// first one's result; a call that a crash interrupted may be made again under its id, and what it sent is not sent twice.
+//
+// Lives on the kernel's thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "belfry/chat/chats.h"
+#include "belfry/clock/clock.h"
+#include "belfry/store/store.h"
+#include "belfry/tool/call_tables.h"
+#include "belfry/tool/schema.h"
+#include "belfry/tool/tool.h"
+
+namespace belfry::tool {
+
+struct CallRequest {
+  std::string tool;
+  std::string arguments;  // JSON as it came
+  ToolContext context;
+};
+
+struct CallOutcome {
+  std::int64_t number = 0;  // of the record
+  bool ok = false;
+  Errc code = Errc::invalid_argument;  // why not
+  std::string result;                  // JSON: the tool's own, or {"error", "message", "violations"?}
+  bool repeated = false;
+};
+
+class Executor {
+ public:
+  // Makes its tables. Before store.start(); throws store::Fault.
+  Executor(Clock& clock, store::Store& store, chat::Chats& chats);
+
+  // Before the first call. A definition that does not compile is a mistake of ours.
+  void add(std::unique_ptr<Tool> tool);
+  std::vector<const Definition*> definitions() const;
+
+  // Refused only if the record could not be written: then nothing was done.
+  Task<Result<CallOutcome>> call(CallRequest request);
+  Task<Result<std::vector<CallRecord>>> calls(CallTables::Query query);
+
+ private:
+  struct Entry {
+    std::unique_ptr<Tool> tool;
+    Schema schema;
+  };
+  struct Begun;
+
+  Task<Result<>> check_context(ToolContext& context);
+  Result<Begun> begin(store::Connection& connection, const CallRecord& record) const;
+  Task<CallOutcome> run(Entry& entry, CallRecord record);
+  std::string violations(const Entry& entry, const std::string& arguments) const;
+  WallTime now() const { return round_down(clock_.now().wall); }
+
+  Clock& clock_;
+  store::Store& store_;
+  chat::Chats& chats_;
+  std::map<std::string, Entry, std::less<>> tools_;
+};
+
+}  // namespace belfry::tool

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""Conversations, tools and agents as clients see them, with the real program: races, kills, every door.
+
+    chat_test.py [BELFRY]        drives build/release/belfry unless another program is named
+"""
+
+import json
+import random
+import signal
+import sys
+import threading
+import time
+import unittest
+
+import http_test
+from http_test import PATIENCE, Case
+
+RACES = 1000
+
+
+class ChatCase(Case):
+    def prepare(self):
+        self.server.call("POST", "/v1/agents", {"id": "bot", "kind": "external"}, 201)
+        self.session = self.open()
+
+    def open(self, **wanted):
+        wanted = {"kind": "private", "user": "ann", "agent": "bot", **wanted}
+        return self.server.call("POST", "/v1/sessions", wanted, 201)["sessionId"]
+
+    def post(self, status=201, session=None, **body):
+        return self.server.call("POST", f"/v1/sessions/{session or self.session}/messages", body, status)
+
+    def lines(self, after=0, wait=0, session=None):
+        path = f"/v1/sessions/{session or self.session}/messages?after={after}&waitMs={wait}"
+        return self.server.call("GET", path)["messages"]
+
+    def ask(self, *replies, **more):
+        body = {"to": "ann", "from": "bot", "sessionId": self.session, "payload": {"text": "?"},
+                "quickReplies": list(replies), **more}
+        return self.server.call("POST", "/v1/messages", body, 201)["messageId"]
+
+    def wait_for_line(self, message_id):
+        deadline = time.monotonic() + PATIENCE
+        after = 0
+        while time.monotonic() < deadline:
+            for line in self.lines(after, wait=1000):
+                after = line["seq"]
+                if line["messageId"] == message_id:
+                    return line
+        raise AssertionError(f"{message_id} did not come")
+
+    def call_tool(self, tool, arguments, status=200, **context):
+        return self.server.call("POST", f"/v1/tools/{tool}:call", {"arguments": arguments, "context": context}, status)
+
+
+class Conversations(ChatCase):
+    # A8
+    def test_a_conversation_over_http(self):
+        self.post(text="你好")
+        got = self.server.call("POST", "/v1/mailboxes/bot:receive", {"max": 1, "waitMs": 5000})["messages"][0]
+        self.assertEqual((got["from"], got["sessionId"], got["payload"]["text"]), ("ann", self.session, "你好"))
+        answer = {"to": "ann", "from": "bot", "sessionId": got["sessionId"], "payload": {"text": "hello"},
+                  "taskId": got["taskId"]}
+        sent = self.server.call("POST", "/v1/messages", answer, 201)["messageId"]
+        line = self.wait_for_line(sent)
+        self.assertEqual((line["seq"], line["source"], line["text"]), (2, "agent", "hello"))
+        self.assertEqual([one["seq"] for one in self.lines()], [1, 2])
+        self.assertEqual([one["seq"] for one in self.lines(after=1)], [2])
+        sessions = self.server.call("GET", "/v1/sessions?member=ann")["sessions"]
+        self.assertEqual([one["sessionId"] for one in sessions], [self.session])
+        people = [one["id"] for one in self.server.call("GET", "/v1/people")["people"]]
+        self.assertEqual(people, ["ann", "user"])
+
+    def test_bad_requests_are_refused_and_change_nothing(self):
+        question = self.ask("yes", "no")
+        self.wait_for_line(question)
+        elsewhere = self.open()
+        for status, error, body in [
+            (400, "invalid_argument", {"text": " "}),
+            (400, "invalid_argument", {"text": "x", "from": "bob"}),
+            (400, "invalid_argument", {"inReplyTo": question, "quickReplyIndex": 2}),
+            (400, "invalid_argument", {"inReplyTo": question, "quickReplyIndex": 0, "text": "no"}),
+            (400, "invalid_argument", {"quickReplyIndex": 0}),
+            (400, "invalid_argument", {"text": 5}),
+            (404, "not_found", {"inReplyTo": "nothing", "quickReplyIndex": 0}),
+            (400, "unknown_field", {"txt": "x"}),
+        ]:
+            path = f"/v1/sessions/{self.session}/messages"
+            self.refusal(self.server.request("POST", path, body), status, error)
+        path = f"/v1/sessions/{elsewhere}/messages"
+        answer = {"inReplyTo": question, "quickReplyIndex": 0}
+        self.refusal(self.server.request("POST", path, answer), 404, "not_found")
+        self.refusal(self.server.request("POST", "/v1/sessions/nowhere/messages", {"text": "x"}), 404, "not_found")
+        self.refusal(self.server.request("POST", "/v1/sessions", {"agent": "nobody"}), 404, "unknown_recipient")
+        self.refusal(self.server.request("POST", "/v1/sessions", {"user": "bot", "agent": "bot"}), 400, "invalid_argument")
+        self.refusal(self.server.request("POST", "/v1/agents", {"id": "ann"}), 409, "already_exists")
+        self.refusal(self.server.request("POST", "/v1/mailboxes/ann:receive", {}), 409, "wrong_state")
+        self.assertEqual(len(self.lines()), 1)
+        self.assertEqual(self.server.call("GET", "/v1/mailboxes/bot")["pending"], 0)
+
+    # Q7
+    def test_two_clients_race_for_one_question_and_one_wins(self):
+        told = 0
+        for number in range(RACES):
+            question = self.ask("left", "right")
+            line = self.wait_for_line(question)
+            barrier = threading.Barrier(2)
+            answers = [None, None]
+
+            def answer(index):
+                barrier.wait()
+                response = self.server.request("POST", f"/v1/sessions/{self.session}/messages",
+                                               {"inReplyTo": question, "quickReplyIndex": index})
+                answers[index] = (response.status, json.loads(response.text))
+
+            racers = [threading.Thread(target=answer, args=(index,)) for index in range(2)]
+            for racer in racers:
+                racer.start()
+            for racer in racers:
+                racer.join()
+            winners = [index for index in range(2) if answers[index][0] == 201]
+            self.assertEqual(len(winners), 1, answers)
+            loser = answers[1 - winners[0]]
+            self.assertEqual((loser[0], loser[1]["error"]), (409, "already_answered"))
+            told += 1
+            if number % 250 == 249:
+                self.server.end(signal.SIGKILL)
+                self.server = self.start()
+            after = self.lines(line["seq"] - 1)
+            self.assertEqual(len(after), 2)
+            self.assertEqual(after[0]["answer"]["index"], winners[0])
+            self.assertEqual(after[1]["closes"], [question])
+            # A new session now and then keeps the looking short.
+            if number % 50 == 49:
+                self.session = self.open()
+        self.assertEqual(told, RACES)
+        self.server.end()
+        self.belfry("doctor", "--data", str(self.data))
+
+    # Q6, D1
+    def test_a_delayed_question_comes_on_time_after_a_kill_and_its_answer_closes_it(self):
+        arguments = {"to": "ann", "payload": {"text": "Lunch?"}, "delayMs": 3000, "quickReplies": ["noodles", "rice", "no"]}
+        result = self.call_tool("send_message", arguments, agentId="bot", sessionId=self.session, callId="c1")["result"]
+        self.server.end(signal.SIGKILL)
+        self.server = self.start()
+        self.assertEqual(self.lines(), [])
+        line = self.wait_for_line(result["messageId"])
+        self.assertGreaterEqual(line["saidAt"], result["scheduledDeliveryTime"])
+        self.assertEqual(line["quickReplies"], ["noodles", "rice", "no"])
+        again = self.call_tool("send_message", arguments, agentId="bot", sessionId=self.session, callId="c1")["result"]
+        self.assertEqual(again, result)
+        self.post(inReplyTo=line["messageId"], quickReplyIndex=1)
+        question, answer = self.lines()
+        self.assertEqual((question["questionState"], question["answer"]["text"]), ("answered", "rice"))
+        self.assertEqual((answer["text"], answer["closes"]), ("rice", [line["messageId"]]))
+
+
+class Tools(ChatCase):
+    # A5, D15
+    def test_tools_are_listed_called_and_recorded(self):
+        tools = {tool["function"]["name"] for tool in self.server.call("GET", "/v1/tools")["tools"]}
+        self.assertEqual(tools, {"send_message", "ask", "list_messages", "cancel_message", "reschedule_message"})
+        # As a model writes them: a text with JSON in it.
+        self.call_tool("send_message", '{"to":"bot","payload":"hi"}', agentId="bot", callId="c9")
+        refused = self.call_tool("send_message", {"to": "bot"}, 400)
+        self.assertEqual(refused["error"], "invalid_argument")
+        self.assertEqual(refused["violations"][0]["keyword"], "required")
+        self.call_tool("nothing", {}, 404)
+        calls = self.server.call("GET", "/v1/calls")["calls"]
+        self.assertEqual([(one["tool"], one["state"]) for one in calls], [("send_message", "failed"), ("send_message", "done")])
+        self.assertEqual(calls[1]["callId"], "c9")
+        self.assertIn("send_message", self.belfry("tools", "list").stdout)
+        out = self.belfry("tools", "call", "send_message", '{"to":"bot","payload":{}}', "--agent", "bot").stdout
+        self.assertIn("messageId", json.loads(out))
+        self.assertIn("done", self.belfry("tools", "calls").stdout)
+
+    # Q1, Q2, Q3, Q4, Q5, Q6
+    def test_every_door_judges_quick_replies_alike(self):
+        dice = random.Random(4)
+
+        def element():
+            return dice.choice(["yes", "no", "好的", " ", "", "a b", 5, None, ["x"], True])
+
+        def expected(value):
+            if value is None or value == []:
+                return "taken"
+            if not isinstance(value, list) or any(not isinstance(one, str) for one in value):
+                return "quickReplies_invalid_type"
+            if len(value) > 10:
+                return "quickReplies_too_many"
+            return "quickReplies_empty_string" if any(not one.strip() for one in value) else "taken"
+
+        values = [None, [], "yes", {}, 7]
+        for _ in range(150):
+            bad = dice.random() < 0.5
+            count = dice.randrange(0, 13)
+            values.append([element() if bad else dice.choice(["yes", "no", "好的"]) for _ in range(count)])
+        taken = []
+        for value in values:
+            for inside in (False, True):
+                payload = {"text": "?", "quickReplies": value} if inside else {"text": "?"}
+                body = {"to": "bot", "payload": payload, **({} if inside else {"quickReplies": value})}
+                line = json.dumps(body) + "\n"
+                doors = {
+                    "http": json.loads(self.server.request("POST", "/v1/messages", body).text),
+                    "batch": json.loads(self.server.request("POST", "/v1/messages:batch", line,
+                                                            {"Content-Type": "application/x-ndjson"}).text),
+                    "tool": json.loads(self.server.request("POST", "/v1/tools/send_message:call", {"arguments": body}).text),
+                }
+                for door, answer in doors.items():
+                    self.assertEqual(answer.get("error", "taken"), expected(value), (door, inside, value))
+                    if expected(value) == "taken":
+                        taken.append(value or None)
+        for value in taken:
+            got = self.server.call("POST", "/v1/mailboxes/bot:receive", {"max": 1, "waitMs": 5000})["messages"][0]
+            self.assertEqual(got["payload"].get("quickReplies"), value)
+            self.server.call("POST", "/v1/mailboxes/bot:ack", {"leases": [got["lease"]]})
+        self.assertEqual(self.server.call("GET", "/v1/mailboxes/bot")["pending"], 0)
+
+
+class Agents(ChatCase):
+    # D19
+    def test_an_agent_that_belfry_runs_answers_stops_and_starts(self):
+        self.belfry("agents", "add", "parrot", "--kind", "echo")
+        session = self.open(agent="parrot")
+        self.post(session=session, text="hello")
+        self.assertEqual(self.lines(1, wait=PATIENCE * 1000 // 2, session=session)[0]["text"], "hello")
+        self.belfry("agents", "stop", "parrot")
+        self.post(session=session, text="are you there?")
+        self.assertEqual(self.server.call("GET", "/v1/agents/parrot")["stopped"], True)
+        self.server.end(signal.SIGKILL)
+        self.server = self.start()
+        self.assertEqual(self.server.call("GET", "/v1/mailboxes/parrot")["pending"] +
+                         self.server.call("GET", "/v1/mailboxes/parrot")["delayed"], 1)
+        self.belfry("agents", "start", "parrot")
+        self.assertEqual(self.lines(3, wait=PATIENCE * 1000 // 2, session=session)[0]["text"], "are you there?")
+        self.refusal(self.server.request("POST", "/v1/agents", {"id": "x", "kind": "robot"}), 501, "unsupported")
+        self.refusal(self.server.request("POST", "/v1/agents/bot:stop", {}), 501, "unsupported")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+        http_test.BELFRY = sys.argv.pop(1)
+    unittest.main()
