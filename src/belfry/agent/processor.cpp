@@ -194,7 +194,10 @@ Task<void> Processor::watch(std::shared_ptr<Turn> turn) {
     if (now >= turn_ends) co_return;
     if (now >= patience_ends && turn->has_slot) give_up_slot(*turn);
     if (now >= renew_at) {
-      (void)bus_.extend(turn->message.to, {turn->message.lease}, kLease);
+      const auto renewed = bus_.extend(turn->message.to, {turn->message.lease}, kLease);
+      if (!renewed || renewed->acked == 0)
+        log::warn("agent.lease_lost", "an agent's message may be delivered again: its lease could not be renewed",
+                  {{"id", turn->message.to}, {"message", bus::to_text(turn->message.id)}});
       renew_at = now + kRenewEvery;
     }
     BootTime next = std::min(renew_at, turn_ends);

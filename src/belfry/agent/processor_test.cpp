@@ -56,6 +56,15 @@ class ProcessorTest : public ::testing::Test {
     events.push_back(event);
     co_return Result<>{};
   }
+  // Waits for nothing, or works.
+  Task<Result<>> hang_or_work(bus::Delivery message, bool hangs, Millis how_long) {
+    if (hangs) co_await suspend<int>([this](Resume<int> resume) { hung.push_back(std::move(resume)); });
+    co_return co_await work(std::move(message), how_long);
+  }
+  static Task<Result<>> fail_somehow(int& tries) {
+    if (++tries == 2) throw std::runtime_error("oh");
+    co_return fail(Errc::unavailable, "no");
+  }
   Nanos elapsed() { return world().clock().now().boot - SimulatedClock::noon().boot; }
   void send(const std::string& to, std::string text = "", Millis delay = 0ms) {
     world().send({.to = to, .payload = fmt::format(R"({{"text":"{}"}})", text), .delay = delay});
@@ -127,11 +136,7 @@ TEST_F(ProcessorTest, WhatAnAgentSendsBelongsToTheTaskAndTheSessionOfTheMessage)
 // D18
 TEST_F(ProcessorTest, AFailingAgentIsTriedAgainLaterAndItsMessageEndsAsADeadLetter) {
   int tries = 0;
-  script = [&tries](bus::Delivery, Hands&) -> Task<Result<>> {
-    ++tries;
-    if (tries == 2) throw std::runtime_error("oh");
-    co_return fail(Errc::unavailable, "no");
-  };
+  script = [&tries](bus::Delivery, Hands&) { return fail_somehow(tries); };
   world().add("a", "scripted");
   send("a");
   world().advance(500ms);
@@ -154,10 +159,7 @@ TEST_F(ProcessorTest, ALongTurnKeepsItsLease) {
 // D19
 TEST_F(ProcessorTest, AHungAgentIsGivenUpAndItsMessageComesAgain) {
   int tries = 0;
-  script = [this, &tries](bus::Delivery message, Hands&) -> Task<Result<>> {
-    if (++tries == 1) co_await suspend<int>([this](Resume<int> resume) { hung.push_back(std::move(resume)); });
-    co_return co_await work(std::move(message), 1s);
-  };
+  script = [this, &tries](bus::Delivery message, Hands&) { return hang_or_work(std::move(message), ++tries == 1, 1s); };
   world().add("a", "scripted");
   send("a", "stuck");
   world().advance(10min + 10s);
@@ -172,10 +174,9 @@ TEST_F(ProcessorTest, OneHungAgentChangesNobodyElsesTiming) {
   const auto run = [this](bool with_hung) {
     w.reset();
     events.clear();
-    script = [this](bus::Delivery message, Hands&) -> Task<Result<>> {
-      if (message.to == "hung")
-        co_await suspend<int>([this](Resume<int> resume) { hung.push_back(std::move(resume)); });
-      co_return co_await work(std::move(message), 40ms);
+    script = [this](bus::Delivery message, Hands&) {
+      const bool hangs = message.to == "hung";
+      return hang_or_work(std::move(message), hangs, 40ms);
     };
     for (int i = 0; i < 20; ++i) world().add(fmt::format("a{}", i), "scripted");
     world().add("hung", "scripted");
@@ -194,9 +195,9 @@ TEST_F(ProcessorTest, OneHungAgentChangesNobodyElsesTiming) {
 
 // D19: when everybody is busy, the hung one's place goes to the others as soon as patience with it ends.
 TEST_F(ProcessorTest, AHungAgentDoesNotKeepItsPlace) {
-  script = [this](bus::Delivery message, Hands&) -> Task<Result<>> {
-    if (message.to == "hung") co_await suspend<int>([this](Resume<int> resume) { hung.push_back(std::move(resume)); });
-    co_return co_await work(std::move(message), 1s);
+  script = [this](bus::Delivery message, Hands&) {
+    const bool hangs = message.to == "hung";
+    return hang_or_work(std::move(message), hangs, 1s);
   };
   world().add("hung", "scripted");
   send("hung");

@@ -154,7 +154,8 @@ Task<bool> Chats::write_deliveries(std::string person, std::vector<std::string> 
     if (stopping_) co_return false;
     co_await pause(kTryAgain);
     if (stopping_) co_return false;
-    (void)bus_.extend(person, leases, kLeaseDefault);
+    const auto renewed = bus_.extend(person, leases, kLeaseDefault);
+    if (!renewed) co_return false;  // the person is gone
   }
 }
 

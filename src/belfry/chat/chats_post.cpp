@@ -167,7 +167,7 @@ Task<Result<Chats::Plan>> Chats::plan(const Post& post) {
 
 // In a private conversation it is the agent; in a group whom it replies to, whom it calls, or who spoke last.
 Result<std::vector<std::string>> Chats::addressees(const Post& post, const Plan& plan) const {
-  const std::vector<std::string> agents = plan.row.session.agents();
+  std::vector<std::string> agents = plan.row.session.agents();
   if (plan.row.session.kind == SessionKind::private_chat) return agents;
   const auto is_agent = [&](const std::string& name) {
     return std::find(agents.begin(), agents.end(), name) != agents.end();
