@@ -107,6 +107,9 @@ Task<void> stop(Kernel& kernel) {
   kernel.timekeeper.stop();
   co_await kernel.chats.stop();
   co_await kernel.bus.stop();
+  // The last write: when it is done, nothing of the bus is left in the store's queue.
+  const auto noted = co_await kernel.bus.note_clean_stop();
+  BELFRY_ASSERT(noted.has_value());
   co_await kernel.tasks.join();
 }
 
