@@ -230,8 +230,8 @@ class Agents(ChatCase):
         self.assertEqual(self.server.call("GET", "/v1/agents/parrot")["stopped"], True)
         self.server.end(signal.SIGKILL)
         self.server = self.start()
-        self.assertEqual(self.server.call("GET", "/v1/mailboxes/parrot")["pending"] +
-                         self.server.call("GET", "/v1/mailboxes/parrot")["delayed"], 1)
+        counts = self.server.call("GET", "/v1/mailboxes/parrot")  # in one look: it becomes pending as the calendar is read
+        self.assertEqual(counts["pending"] + counts["delayed"], 1)
         self.belfry("agents", "start", "parrot")
         self.assertEqual(self.lines(3, wait=PATIENCE * 1000 // 2, session=session)[0]["text"], "are you there?")
         self.refusal(self.server.request("POST", "/v1/agents", {"id": "x", "kind": "robot"}), 501, "unsupported")
