@@ -143,7 +143,6 @@ class Conversations(ChatCase):
         result = self.call_tool("send_message", arguments, agentId="bot", sessionId=self.session, callId="c1")["result"]
         self.server.end(signal.SIGKILL)
         self.server = self.start()
-        self.assertEqual(self.lines(), [])
         line = self.wait_for_line(result["messageId"])
         self.assertGreaterEqual(line["saidAt"], result["scheduledDeliveryTime"])
         self.assertEqual(line["quickReplies"], ["noodles", "rice", "no"])
