@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import unittest
+from datetime import datetime, timezone
 
 import http_test
 from http_test import PATIENCE, Case
@@ -144,6 +145,9 @@ class Conversations(ChatCase):
         self.server.end(signal.SIGKILL)
         self.server = self.start()
         line = self.wait_for_line(result["messageId"])
+        # By our own clock, too: not only the server's word for it.
+        due = datetime.fromisoformat(result["scheduledDeliveryTime"].replace("Z", "+00:00"))
+        self.assertGreaterEqual(datetime.now(timezone.utc), due)
         self.assertGreaterEqual(line["saidAt"], result["scheduledDeliveryTime"])
         self.assertEqual(line["quickReplies"], ["noodles", "rice", "no"])
         again = self.call_tool("send_message", arguments, agentId="bot", sessionId=self.session, callId="c1")["result"]

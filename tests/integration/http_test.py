@@ -1017,7 +1017,7 @@ class Stops(Case):
         self.server.wait_for_log("server.stopping")
         began = time.monotonic()
         self.assertEqual(self.server.end(signal.SIGINT), 130)
-        self.assertLess(time.monotonic() - began, 10)  # the deadline it would have waited for is 30 s
+        self.assertLess(time.monotonic() - began, 1)
         warning = self.server.events("server.forced_exit")[0]
         self.assertEqual((warning["level"], warning["msg"], warning["count"]), ("warn", "强制退出，延迟消息保留在存储中", 1))
         self.belfry("doctor", "--data", str(self.data))
