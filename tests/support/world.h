@@ -1,4 +1,5 @@
-// The whole kernel (bus, conversations, tools, agents) on simulated time and a simulated disk, that can be stopped, killed and started again.
+// The whole kernel (bus, conversations, tools, agents) on simulated time and a simulated disk, that can be stopped,
+// killed and started again.
 #pragma once
 
 #include <exception>
@@ -215,7 +216,7 @@ class World {
   };
 
   Task<void> stop_parts() {
-    agents().stop();
+    co_await agents().stop(clock().now().boot);
     co_await chats().stop();
     co_await bus().stop();
   }

@@ -1,6 +1,7 @@
 #include "belfry/agent/processor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -83,9 +84,10 @@ void Processor::host(const std::string& kind, Make make) {
   bus_.attend(kind, *this);
 }
 
-void Processor::stop() {
+Task<void> Processor::stop(BootTime deadline) {
   stopping_ = true;
   waiting_.clear();
+  while (working_ > 0 && clock_.now().boot < deadline) co_await clock_.sleep_until(deadline, all_done_);
 }
 
 Task<Result<>> Processor::set_stopped(std::string name, bool stopped) {
@@ -157,7 +159,7 @@ Task<void> Processor::take_turn(std::string name) {
       co_await finish(turn);
     }
   }
-  if (turn->has_slot) --working_;
+  leave_slot(*turn);
   turn_ended(name, got_one);
   begin_turns();
 }
@@ -206,9 +208,13 @@ Task<void> Processor::watch(std::shared_ptr<Turn> turn) {
   }
 }
 
+void Processor::leave_slot(Turn& turn) {
+  if (!std::exchange(turn.has_slot, false)) return;
+  if (--working_ == 0) all_done_.ring();
+}
+
 void Processor::give_up_slot(Turn& turn) {
-  turn.has_slot = false;
-  --working_;
+  leave_slot(turn);
   log::warn("agent.slow", "an agent has worked on a message for long; others go on beside it",
             {{"id", turn.message.to}, {"message", bus::to_text(turn.message.id)}});
   begin_turns();

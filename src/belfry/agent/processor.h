@@ -49,8 +49,9 @@ class Processor final : public bus::Attendant {
   Task<Result<>> set_stopped(std::string name, bool stopped);
   bool is_stopped(const std::string& name) const { return stopped_.contains(name); }
 
-  // No message is begun after this; those at work go on.
-  void stop();
+  // No message is begun after this. Waits for the agents at work, whose sends must still be taken; not past `deadline`,
+  // and not for those that have lost their place: what they had comes again after the next start.
+  Task<void> stop(BootTime deadline);
   int working() const { return working_; }
 
   void arrived(const std::string& name) override;
@@ -67,6 +68,7 @@ class Processor final : public bus::Attendant {
   Task<void> watch(std::shared_ptr<Turn> turn);
   Task<void> finish(std::shared_ptr<Turn> turn);
   void give_up_slot(Turn& turn);
+  void leave_slot(Turn& turn);
   std::shared_ptr<Agent> agent_of(const std::string& name);
   void turn_ended(const std::string& name, bool got_one);
   Millis retry_after(int attempt) const;
@@ -82,6 +84,7 @@ class Processor final : public bus::Attendant {
   std::deque<std::string> waiting_;  // have work, in the order in which they get their turn
   int working_ = 0;                  // count among max_concurrent
   bool stopping_ = false;
+  Wake all_done_;  // rung when a stop waits for the last one at work
   TaskGroup tasks_;
 };
 

@@ -230,6 +230,44 @@ TEST_F(ProcessorTest, AStoppedAgentKeepsItsQueueAlsoOverARestart) {
   EXPECT_EQ(refused.error().code, Errc::unsupported);
 }
 
+// D12: a stop lets agents finish, and takes what they send; a hung one does not hold it up.
+TEST_F(ProcessorTest, AStopWaitsForTheAgentsAtWorkAndNoLonger) {
+  const auto told = [this](bus::Delivery message, Hands& hands) -> Task<Result<>> {
+    const bool hangs = message.to == "hung";
+    co_await hang_or_work(std::move(message), hangs, 2s);
+    const auto sent = co_await hands.send({.to = "worker", .payload = R"({"text":"done"})"});
+    co_return sent ? Result<>{} : fail(Errc::stopping, "not taken");
+  };
+  script = told;
+  const auto stop = [this](Nanos deadline) -> Task<Nanos> {
+    co_await world().agents().stop(world().clock().now().boot + deadline);
+    co_return elapsed();
+  };
+  world().add("a", "scripted");
+  send("a");
+  send("a", "next");
+  world().advance(500ms);
+  auto stopped = world().start_task(stop(20s));
+  world().advance(1s);
+  EXPECT_FALSE(stopped.done());
+  world().advance(30s);
+  ASSERT_TRUE(stopped.done());
+  EXPECT_EQ(stopped.value(), 2s);
+  EXPECT_EQ(world().counts("worker").pending, 1);
+  EXPECT_EQ(world().counts("a").pending, 1);
+  world().restart();
+
+  world().add("hung", "scripted");
+  send("hung");
+  world().advance(100ms);
+  const Nanos asked = elapsed();
+  stopped = world().start_task(stop(5s));
+  world().advance(30s);
+  ASSERT_TRUE(stopped.done());
+  EXPECT_EQ(stopped.value() - asked, 5s);
+  hung.clear();
+}
+
 // D14
 TEST_F(ProcessorTest, ARemovedAgentsMessagesGoToTheDeadLetters) {
   script = [this](bus::Delivery message, Hands&) { return work(std::move(message), 1s); };

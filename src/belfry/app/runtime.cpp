@@ -256,9 +256,11 @@ void Runtime::Parts::log_stopped(bool forced) const {
 Task<void> Runtime::Parts::stop() {
   const Nanos grace = std::min<Nanos>(kCloseGrace, options.config.stop_deadline / 4);
   const BootTime patience = clock.now().boot + options.config.stop_deadline - grace;
-  bus->refuse_sends();
-  agents->stop();
+  // Agents at work finish what they do, and what they send is taken like everybody's; half of the time is left for the
+  // receivers outside.
   log_waiting(patience);
+  co_await agents->stop(clock.now().boot + options.config.stop_deadline / 2);
+  bus->refuse_sends();
   co_await server->begin_stop(patience);
   bool forced = false;
   if (options.config.on_stop == OnStop::deliver) forced = co_await deliver_delayed();

@@ -190,7 +190,7 @@ std::vector<bus::Outgoing> Chats::to_agents(const Plan& plan, const Line& line,
   std::vector<bus::Outgoing> messages;
   for (const std::string& agent : plan.agents) {
     if (!bus_.recipient(agent)) {
-      warnings.push_back(fmt::format("\"{}\" is not registered any more; it does not hear this", agent));
+      warnings.push_back(fmt::format("\"{}\" is not registered, and does not hear this", agent));
       continue;
     }
     messages.push_back({.to = agent,

@@ -73,6 +73,9 @@ Task<Response> AgentRoutes::set_stopped(std::string name, bool stopped) {
 Task<Response> AgentRoutes::remove(Request request) {
   if (const auto empty = wire::read_nothing(request.body); !empty) co_return error_response(empty.error());
   const std::string id = request.parameter;
+  if (id == chat::kDefaultPerson)
+    co_return error_response(
+        {Errc::unsupported, fmt::format("\"{}\" is the person that every Belfry has, and cannot be removed", id)});
   const auto removed = co_await bus_.remove_recipient(id);
   if (!removed) co_return error_response(removed.error());
   co_return json_response(200, wire::removed_agent(id));

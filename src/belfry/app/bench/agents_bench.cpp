@@ -102,8 +102,7 @@ Task<void> exchange(Kernel& kernel, Score& score, int agents) {
 }
 
 Task<void> stop(Kernel& kernel) {
-  kernel.agents.stop();
-  co_await kernel.bus.wait_until_idle(kernel.clock.now().boot + 10s);
+  co_await kernel.agents.stop(kernel.clock.now().boot + 10s);
   kernel.timekeeper.stop();
   co_await kernel.chats.stop();
   co_await kernel.bus.stop();
