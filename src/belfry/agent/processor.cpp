@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "belfry/base/digest.h"
 #include "belfry/base/log.h"
 
 namespace belfry::agent {
@@ -12,25 +13,36 @@ namespace {
 
 const store::Migration kMigrations[] = {
     {1, "CREATE TABLE agent_stopped(name TEXT PRIMARY KEY) WITHOUT ROWID"},
+    {2, R"sql(
+      CREATE TABLE stopped_agent(recipient INTEGER PRIMARY KEY);
+      INSERT INTO stopped_agent(recipient)
+        SELECT r.number FROM recipient r JOIN agent_stopped s ON s.name = r.name WHERE r.removed_ms IS NULL;
+      DROP TABLE agent_stopped;
+    )sql"},
 };
 
 // A lease is renewed when a third of it is left: two renewals may fail.
 constexpr Millis kLease = kLeaseDefault;
 constexpr Millis kRenewEvery = kLease / 3;
+// After a failure that passes by itself: long enough for a full disk, and well within a lease.
+constexpr Millis kTryAgain{5'000};
 
 }  // namespace
 
 struct Processor::Hosted {
   std::string name;
+  std::string kind;
   std::shared_ptr<Agent> agent;  // shared with a handler that was given up and still uses it
   bool waiting = false;          // for its turn
   bool working = false;
   bool came_meanwhile = false;
+  bool gone = false;  // removed; whoever has its name now is another
 };
 
 // One message in the hands of one agent. Shared by the handler and the one who watches it: a handler that hangs is left
 // alone, and must find nothing of ours that is gone.
 struct Processor::Turn {
+  std::shared_ptr<Hosted> hosted;
   std::shared_ptr<Agent> agent;
   bus::Delivery message;
   BootTime began;
@@ -49,6 +61,9 @@ class Processor::TurnHands final : public Hands {
     message.from = message_.to;
     message.task_id = message_.task_id;
     if (message.session_id.empty()) message.session_id = message_.session_id;
+    // The same in the same place of the same turn, taken again, is sent once; something else is sent.
+    const Digest said = digest(fmt::format("{}\n{}", message.to, message.payload));
+    message.once = fmt::format("turn {} {} {:x} {:x}", bus::to_text(message_.id), ++sends_, said.high, said.low);
     co_return co_await bus_.send(std::move(message));
   }
 
@@ -66,6 +81,7 @@ class Processor::TurnHands final : public Hands {
   bus::MessageBus& bus_;
   tool::Executor& executor_;
   const bus::Delivery& message_;
+  int sends_ = 0;
 };
 
 Processor::Processor(asio::io_context& context, Clock& clock, store::Store& store, bus::MessageBus& bus,
@@ -73,8 +89,10 @@ Processor::Processor(asio::io_context& context, Clock& clock, store::Store& stor
     : clock_(clock), store_(store), bus_(bus), executor_(executor), options_(options), tasks_(context) {
   store::Connection& connection = store_.connection_before_start();
   store::migrate(connection, "agent", std::begin(kMigrations), std::end(kMigrations));
-  auto rows = connection.query("SELECT name FROM agent_stopped");
-  while (rows.next()) stopped_.emplace(rows.text(0));
+  connection.run(
+      "DELETE FROM stopped_agent WHERE recipient NOT IN (SELECT number FROM recipient WHERE removed_ms IS NULL)");
+  auto rows = connection.query("SELECT recipient FROM stopped_agent");
+  while (rows.next()) stopped_.insert(static_cast<bus::RecipientNumber>(rows.integer(0)));
 }
 
 Processor::~Processor() = default;
@@ -87,6 +105,7 @@ void Processor::host(const std::string& kind, Make make) {
 Task<void> Processor::stop(BootTime deadline) {
   stopping_ = true;
   waiting_.clear();
+  for (Wake* const wake : pauses_) wake->ring();
   while (working_ > 0 && clock_.now().boot < deadline) co_await clock_.sleep_until(deadline, all_done_);
 }
 
@@ -94,93 +113,134 @@ Task<Result<>> Processor::set_stopped(std::string name, bool stopped) {
   BELFRY_CO_TRY(const bus::RecipientRow row, bus_.recipient(name));
   if (!kinds_.contains(row.kind))
     co_return fail(Errc::unsupported, fmt::format("\"{}\" is not run by Belfry; whoever runs it can stop it", name));
-  auto job = [name, stopped](store::Connection& connection) -> Result<> {
+  auto job = [number = row.number, stopped](store::Connection& connection) -> Result<> {
     if (stopped) {
-      connection.run("INSERT OR IGNORE INTO agent_stopped(name) VALUES(?1)", name);
+      connection.run("INSERT OR IGNORE INTO stopped_agent(recipient) VALUES(?1)", number);
     } else {
-      connection.run("DELETE FROM agent_stopped WHERE name = ?1", name);
+      connection.run("DELETE FROM stopped_agent WHERE recipient = ?1", number);
     }
     return {};
   };
   BELFRY_CO_CHECK(co_await store_.write<void>(std::move(job)));
   if (stopped) {
-    stopped_.insert(name);
-  } else if (stopped_.erase(name) > 0) {
+    stopped_.insert(row.number);
+  } else if (stopped_.erase(row.number) > 0) {
     arrived(name);
   }
   log::info(stopped ? "agent.stopped" : "agent.started", "", {{"id", name}});
   co_return Result<>{};
 }
 
-void Processor::arrived(const std::string& name) {
-  if (stopping_ || stopped_.contains(name)) return;
-  std::unique_ptr<Hosted>& hosted = hosted_[name];
-  if (!hosted) {
-    hosted = std::make_unique<Hosted>();
-    hosted->name = name;
-  }
-  ready(*hosted);
+bool Processor::is_stopped(const std::string& name) const {
+  const auto row = bus_.recipient(name);
+  return row && stopped_.contains(row->number);
 }
 
-void Processor::ready(Hosted& hosted) {
-  if (hosted.working) hosted.came_meanwhile = true;
-  if (hosted.working || hosted.waiting) return;
-  hosted.waiting = true;
-  waiting_.push_back(hosted.name);
+void Processor::arrived(const std::string& name) {
+  const auto row = bus_.recipient(name);
+  if (stopping_ || !row || !kinds_.contains(row->kind) || stopped_.contains(row->number)) return;
+  std::shared_ptr<Hosted>& hosted = hosted_[name];
+  if (!hosted) {
+    hosted = std::make_shared<Hosted>();
+    hosted->name = name;
+    hosted->kind = row->kind;
+  }
+  ready(hosted);
+}
+
+void Processor::left(const std::string& name) {
+  const auto found = hosted_.find(name);
+  if (found == hosted_.end()) return;
+  found->second->gone = true;
+  hosted_.erase(found);
+}
+
+void Processor::ready(const std::shared_ptr<Hosted>& hosted) {
+  if (hosted->working) hosted->came_meanwhile = true;
+  if (hosted->working || hosted->waiting) return;
+  hosted->waiting = true;
+  waiting_.push_back(hosted);
   begin_turns();
 }
 
 void Processor::begin_turns() {
   while (working_ < options_.max_concurrent && !waiting_.empty() && !stopping_) {
-    Hosted& hosted = *hosted_.at(waiting_.front());
+    std::shared_ptr<Hosted> hosted = std::move(waiting_.front());
     waiting_.pop_front();
-    hosted.waiting = false;
-    hosted.working = true;
-    hosted.came_meanwhile = false;
+    hosted->waiting = false;
+    if (hosted->gone) continue;
+    hosted->working = true;
+    hosted->came_meanwhile = false;
     ++working_;
-    tasks_.spawn("an agent's turn", take_turn(hosted.name));
+    tasks_.spawn("an agent's turn", take_turn(std::move(hosted)));
   }
 }
 
-Task<void> Processor::take_turn(std::string name) {
+Task<void> Processor::take_turn(std::shared_ptr<Hosted> hosted) {
   // Not from inside the bus's own work.
   co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
   auto turn = std::make_shared<Turn>();
+  turn->hosted = hosted;
   bool got_one = false;
-  if (!stopped_.contains(name)) {
-    auto got = co_await bus_.receive({.recipient = name, .max = 1, .lease = kLease});
+  if (!hosted->gone && !is_stopped(hosted->name)) {
+    auto got = co_await bus_.receive({.recipient = hosted->name, .max = 1, .lease = kLease});
     got_one = got && !got->empty();
     if (got_one) {
       turn->message = std::move(got->front());
-      turn->agent = agent_of(name);
-      turn->began = clock_.now().boot;
-      tasks_.spawn("an agent's handler", handle(turn));
-      co_await watch(turn);
-      co_await finish(turn);
+      co_await work(turn);
+    } else if (!got && is_passing(got.error().code)) {
+      log::warn("agent.cannot_receive", "an agent's messages could not be read; they are read again in a moment",
+                {{"id", hosted->name}, {"what", got.error().detail}});
+      leave_slot(*turn);
+      begin_turns();
+      co_await pause();
+      hosted->came_meanwhile = true;
     }
   }
   leave_slot(*turn);
-  turn_ended(name, got_one);
+  turn_ended(*hosted, got_one);
   begin_turns();
 }
 
-std::shared_ptr<Agent> Processor::agent_of(const std::string& name) {
-  Hosted& hosted = *hosted_.at(name);
-  if (!hosted.agent) {
-    const auto row = bus_.recipient(name);
-    const auto kind = kinds_.find(row ? row->kind : "");
-    if (kind != kinds_.end()) hosted.agent = kind->second();
+// The same message again, as long as what fails is not the agent: its lease is kept, so nobody else gets it.
+Task<void> Processor::work(std::shared_ptr<Turn> turn) {
+  while (true) {
+    turn->agent = agent_of(*turn->hosted);
+    turn->began = clock_.now().boot;
+    turn->done = false;
+    tasks_.spawn("an agent's handler", handle(turn));
+    co_await watch(turn);
+    const bool passes = turn->done && !turn->outcome && is_passing(turn->outcome.error().code);
+    if (!passes || stopping_ || turn->hosted->gone) break;
+    log::warn("agent.waits", "an agent could not do its work for a reason that passes; it tries again in a moment",
+              {{"id", turn->message.to}, {"what", turn->outcome.error().detail}});
+    leave_slot(*turn);
+    begin_turns();
+    co_await pause();
+    renew(*turn);
   }
+  co_await finish(turn);
+}
+
+Task<void> Processor::pause() {
+  if (stopping_) co_return;
+  Wake wake;
+  pauses_.push_back(&wake);
+  co_await clock_.sleep_until(clock_.now().boot + kTryAgain, wake);
+  std::erase(pauses_, &wake);
+}
+
+std::shared_ptr<Agent> Processor::agent_of(Hosted& hosted) {
+  if (!hosted.agent) hosted.agent = kinds_.at(hosted.kind)();
   return hosted.agent;
 }
 
 Task<void> Processor::handle(std::shared_ptr<Turn> turn) {
   TurnHands hands(bus_, executor_, turn->message);
   try {
-    turn->outcome = fail(Errc::unknown_recipient, "the agent is gone");
-    if (turn->agent) turn->outcome = co_await turn->agent->handle(turn->message, hands);
+    turn->outcome = co_await turn->agent->handle(turn->message, hands);
   } catch (const std::exception& e) {
-    turn->outcome = fail(Errc::storage_failed, fmt::format("the agent ended with an exception: {}", e.what()));
+    turn->outcome = fail(Errc::unavailable, fmt::format("the agent ended with an exception: {}", e.what()));
   }
   turn->done = true;
   turn->wake.ring();
@@ -196,16 +256,20 @@ Task<void> Processor::watch(std::shared_ptr<Turn> turn) {
     if (now >= turn_ends) co_return;
     if (now >= patience_ends && turn->has_slot) give_up_slot(*turn);
     if (now >= renew_at) {
-      const auto renewed = bus_.extend(turn->message.to, {turn->message.lease}, kLease);
-      if (!renewed || renewed->acked == 0)
-        log::warn("agent.lease_lost", "an agent's message may be delivered again: its lease could not be renewed",
-                  {{"id", turn->message.to}, {"message", bus::to_text(turn->message.id)}});
+      renew(*turn);
       renew_at = now + kRenewEvery;
     }
     BootTime next = std::min(renew_at, turn_ends);
     if (turn->has_slot) next = std::min(next, patience_ends);
     co_await clock_.sleep_until(next, turn->wake);
   }
+}
+
+void Processor::renew(const Turn& turn) {
+  const auto renewed = bus_.extend(turn.message.to, {turn.message.lease}, kLease);
+  if (!renewed || renewed->acked == 0)
+    log::warn("agent.lease_lost", "an agent's message may be delivered again: its lease could not be renewed",
+              {{"id", turn.message.to}, {"message", bus::to_text(turn.message.id)}});
 }
 
 void Processor::leave_slot(Turn& turn) {
@@ -223,7 +287,10 @@ void Processor::give_up_slot(Turn& turn) {
 Task<void> Processor::finish(std::shared_ptr<Turn> turn) {
   const bus::Delivery& message = turn->message;
   if (turn->done && turn->outcome) {
-    co_await bus_.ack_leases(message.to, {message.lease}, message.to);
+    const auto acked = co_await bus_.ack_leases(message.to, {message.lease}, message.to);
+    if (!acked || acked->acked == 0)
+      log::warn("agent.not_acked", "an agent is done with a message, and that could not be stored: it may come again",
+                {{"id", message.to}, {"message", bus::to_text(message.id)}});
     co_return;
   }
   std::string why = "it took too long and was given up";
@@ -231,19 +298,16 @@ Task<void> Processor::finish(std::shared_ptr<Turn> turn) {
   log::warn("agent.failed", "an agent did not get done with a message",
             {{"id", message.to}, {"message", bus::to_text(message.id)}, {"attempt", message.attempt}, {"what", why}});
   // A handler that was given up may still be at work: another agent of that kind takes over.
-  if (!turn->done) hosted_.at(message.to)->agent.reset();
-  co_await bus_.release(message.to, {message.lease}, retry_after(message.attempt));
+  if (!turn->done) turn->hosted->agent.reset();
+  const bool counts = !turn->done || !is_passing(turn->outcome.error().code);
+  co_await bus_.release(message.to, {message.lease}, counts ? retry_after(message.attempt) : Millis{0}, counts);
 }
 
-void Processor::turn_ended(const std::string& name, bool got_one) {
-  Hosted& hosted = *hosted_.at(name);
+void Processor::turn_ended(Hosted& hosted, bool got_one) {
   hosted.working = false;
-  const auto counts = bus_.counts(name);
-  if (!counts) {  // removed: its messages have gone to the dead letters
-    hosted_.erase(name);
-    return;
-  }
-  if (hosted.came_meanwhile || (got_one && counts->pending > 0)) arrived(name);
+  if (hosted.gone) return;  // its messages have gone to the dead letters
+  const auto counts = bus_.counts(hosted.name);
+  if (hosted.came_meanwhile || (got_one && counts && counts->pending > 0)) arrived(hosted.name);
 }
 
 Millis Processor::retry_after(int attempt) const {

@@ -5,12 +5,14 @@
 // `patience` no longer counts among the `max_concurrent`, and one that takes longer than `turn_max` is given up: its
 // message comes again, and the agent is free for it. So a hung agent delays itself alone.
 //
+// What an agent sends in a turn is sent once, though the turn is taken again after a crash. A turn that fails because
+// the disk is full, or the server stops, is no attempt of the agent's: it is taken again when that has passed.
+//
 // Lives on the kernel's thread.
 #pragma once
 
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -47,30 +49,33 @@ class Processor final : public bus::Attendant {
 
   // A stopped agent keeps its queue and gets nothing until it is started again, also after a restart.
   Task<Result<>> set_stopped(std::string name, bool stopped);
-  bool is_stopped(const std::string& name) const { return stopped_.contains(name); }
+  bool is_stopped(const std::string& name) const;
 
   // No message is begun after this. Waits for the agents at work, whose sends must still be taken; not past `deadline`,
   // and not for those that have lost their place: what they had comes again after the next start.
   Task<void> stop(BootTime deadline);
-  int working() const { return working_; }
 
   void arrived(const std::string& name) override;
+  void left(const std::string& name) override;
 
  private:
   struct Hosted;
   struct Turn;
   class TurnHands;
 
-  void ready(Hosted& hosted);
+  void ready(const std::shared_ptr<Hosted>& hosted);
   void begin_turns();
-  Task<void> take_turn(std::string name);
+  Task<void> take_turn(std::shared_ptr<Hosted> hosted);
+  Task<void> work(std::shared_ptr<Turn> turn);
   Task<void> handle(std::shared_ptr<Turn> turn);
   Task<void> watch(std::shared_ptr<Turn> turn);
   Task<void> finish(std::shared_ptr<Turn> turn);
+  Task<void> pause();
+  void renew(const Turn& turn);
   void give_up_slot(Turn& turn);
   void leave_slot(Turn& turn);
-  std::shared_ptr<Agent> agent_of(const std::string& name);
-  void turn_ended(const std::string& name, bool got_one);
+  std::shared_ptr<Agent> agent_of(Hosted& hosted);
+  void turn_ended(Hosted& hosted, bool got_one);
   Millis retry_after(int attempt) const;
 
   Clock& clock_;
@@ -79,10 +84,11 @@ class Processor final : public bus::Attendant {
   tool::Executor& executor_;
   ProcessorOptions options_;
   std::unordered_map<std::string, Make> kinds_;
-  std::map<std::string, std::unique_ptr<Hosted>, std::less<>> hosted_;
-  std::unordered_set<std::string> stopped_;
-  std::deque<std::string> waiting_;  // have work, in the order in which they get their turn
-  int working_ = 0;                  // count among max_concurrent
+  std::unordered_map<std::string, std::shared_ptr<Hosted>> hosted_;
+  std::unordered_set<bus::RecipientNumber> stopped_;  // numbers: a name may become another's
+  std::deque<std::shared_ptr<Hosted>> waiting_;       // have work, in the order in which they get their turn
+  int working_ = 0;                                   // count among max_concurrent
+  std::vector<Wake*> pauses_;
   bool stopping_ = false;
   Wake all_done_;  // rung when a stop waits for the last one at work
   TaskGroup tasks_;

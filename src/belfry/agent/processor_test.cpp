@@ -284,6 +284,81 @@ TEST_F(ProcessorTest, ARemovedAgentsMessagesGoToTheDeadLetters) {
   EXPECT_EQ(events.size(), 2u);
 }
 
+// D14: whoever gets the name of a removed agent gets its own messages.
+TEST_F(ProcessorTest, ATurnThatWaitsWhenItsAgentIsRemovedTakesNothingFromTheNextOfThatName) {
+  script = [this](bus::Delivery message, Hands&) { return work(std::move(message), 1s); };
+  for (const char* const name : {"a", "b", "c", "z"}) world().add(name, "scripted");
+  for (const char* const name : {"a", "b", "c", "z"}) send(name);
+  world().advance(500ms);
+  ASSERT_TRUE(world().run(world().bus().remove_recipient("z")));
+  world().add("z", "external");
+  for (int i = 0; i < 5; ++i) send("z");
+  world().advance(1min);
+  EXPECT_EQ(events.size(), 3u);
+  EXPECT_EQ(world().receive("z").size(), 5u);
+}
+
+TEST_F(ProcessorTest, WhoeverGetsTheNameOfAStoppedAgentIsNotStopped) {
+  script = [this](bus::Delivery message, Hands&) { return work(std::move(message), 1s); };
+  world().add("a", "scripted");
+  ASSERT_TRUE(world().run(world().agents().set_stopped("a", true)));
+  ASSERT_TRUE(world().run(world().bus().remove_recipient("a")));
+  world().add("a", "scripted");
+  EXPECT_FALSE(world().agents().is_stopped("a"));
+  world().restart();
+  EXPECT_FALSE(world().agents().is_stopped("a"));
+  send("a");
+  world().advance(5s);
+  EXPECT_EQ(events.size(), 1u);
+}
+
+// D18: what Belfry itself cannot do just now is no failure of the agent's.
+TEST_F(ProcessorTest, AFullDiskCostsAnAgentNoAttempt) {
+  int tries = 0;
+  script = [this, &tries](bus::Delivery message, Hands& hands) -> Task<Result<>> {
+    ++tries;
+    const auto sent = co_await hands.send({.to = "worker", .payload = R"({"text":"done"})"});
+    if (!sent) co_return std::unexpected(sent.error());
+    co_return co_await work(std::move(message), 1s);
+  };
+  World::Options with_reserve = options();
+  with_reserve.reserve = 1 << 20;
+  w.emplace(with_reserve);
+  world().add("a", "scripted");
+  ASSERT_TRUE(world().run(world().agents().set_stopped("a", true)));
+  send("a");
+  world().disk().set_capacity(world().disk().bytes_used());
+  ASSERT_TRUE(world().run(world().agents().set_stopped("a", false)));
+  world().advance(5min);
+  EXPECT_GT(tries, 10);
+  EXPECT_TRUE(events.empty());
+  world().disk().set_capacity(testing::Disk::kUnlimited);
+  world().advance(10s);
+  EXPECT_EQ(events.size(), 1u);
+  EXPECT_EQ(world().bus().totals().dead, 0);
+  EXPECT_EQ(world().bus().totals().acked, 1);
+}
+
+// D18: a crash between what a turn sends and its ack brings the turn again, and not what it sent.
+TEST_F(ProcessorTest, ATurnTakenAgainSendsNothingTwice) {
+  int tries = 0;
+  script = [this, &tries](bus::Delivery message, Hands& hands) -> Task<Result<>> {
+    ++tries;
+    co_await hands.send({.to = "worker", .payload = R"({"text":"same"})"});
+    co_await hands.send({.to = "worker", .payload = R"({"text":"same"})"});
+    co_await hands.send({.to = "worker", .payload = fmt::format(R"({{"text":"try {}"}})", tries)});
+    co_return co_await work(std::move(message), 1s);
+  };
+  world().add("a", "scripted");
+  send("a");
+  world().advance(500ms);
+  world().restart();
+  world().advance(1min);
+  EXPECT_EQ(tries, 2);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(world().drain().size(), 4u);  // two that are the same in each try, and one of each
+}
+
 // A7
 TEST_F(ProcessorTest, AnEchoAnswersInTheSessionAndTwoOfThemFallSilent) {
   world().add("parrot", "echo");

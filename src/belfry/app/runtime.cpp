@@ -122,7 +122,7 @@ Result<> Runtime::Parts::open_store() {
     bus.emplace(context, clock, random, *store, timekeeper,
                 bus::BusOptions{.retention = options.config.retention, .attempts_max = options.config.attempts_max});
     chats.emplace(context, clock, random, *store, *bus, timekeeper);
-    tools.emplace(clock, *store, *chats);
+    tools.emplace(clock, *store, *chats, options.config.retention);
     agents.emplace(context, clock, *store, *bus, *tools,
                    agent::ProcessorOptions{.max_concurrent = options.config.agents_at_once});
   } catch (const store::Fault& fault) {

@@ -48,4 +48,14 @@ std::string_view word(Errc code) {
   assertion_failed("a known error code", __FILE__, __LINE__);
 }
 
+std::optional<Errc> parse_errc(std::string_view text) {
+  for (int i = 0; i <= static_cast<int>(Errc::question_closed); ++i)
+    if (word(static_cast<Errc>(i)) == text) return static_cast<Errc>(i);
+  return std::nullopt;
+}
+
+bool is_passing(Errc code) {
+  return code == Errc::overloaded || code == Errc::stopping || code == Errc::disk_full || code == Errc::storage_failed;
+}
+
 }  // namespace belfry

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,10 +48,16 @@ enum class Errc {
   quickReplies_empty_string,  // NOLINT(readability-identifier-naming)
   unknown_tool,
   already_answered,
-  question_closed,
+  question_closed,  // the last one: parse_errc() goes up to here
 };
 
 std::string_view word(Errc code);
+// The code that has this word; nothing if none has.
+std::optional<Errc> parse_errc(std::string_view word);
+
+// Whether the trouble is Belfry's own or its machine's, and passes: the same request may well succeed later, and whoever
+// made it has done nothing wrong.
+bool is_passing(Errc code);
 
 struct Error {
   Errc code;

@@ -28,6 +28,8 @@ struct Outgoing {
   std::optional<WallTime> deliver_at;  // an instant on the wall clock instead of a delay
   std::optional<WallTime> expires_at;  // past it, the message ends `expired` instead of being delivered (D23)
   std::string key;                     // the client's name for this send: a repeat makes no second message (D17)
+  // Belfry's own name for it, which no client can use: a repeat makes no second message, whatever stands in it.
+  std::string once;
 };
 
 struct Sent {

@@ -706,6 +706,7 @@ Task<Result<>> MessageBus::remove_recipient(std::string name) {
   Recipient& recipient = recipients_[number];
   if (recipient.removed()) co_return Result<>{};
   recipients_.remove(recipient, now_ms);
+  if (Attendant* const attendant = std::exchange(recipient.attendant, nullptr)) attendant->left(name);
   recipient.mailbox.wake_all();
   while (const auto ready = recipient.mailbox.pop()) {
     --ready_in_memory_;

@@ -76,6 +76,8 @@ class Attendant {
  public:
   virtual ~Attendant() = default;
   virtual void arrived(const std::string& recipient) = 0;
+  // It was removed; its name may soon be another's.
+  virtual void left(const std::string& /*recipient*/) {}
 };
 
 struct AckOutcome {
@@ -140,8 +142,10 @@ class MessageBus final : public DueSource {
   Task<Result<AckOutcome>> ack_leases(std::string recipient, std::vector<std::string> leases, std::string by);
   Task<Result<AckOutcome>> ack_ids(std::string recipient, std::vector<std::string> ids, std::string by);
   Result<AckOutcome> extend(const std::string& recipient, const std::vector<std::string>& leases, Millis lease);
-  // Gives messages back before their lease ends, to be redelivered after `delay`.
-  Task<Result<AckOutcome>> release(std::string recipient, std::vector<std::string> leases, Millis delay);
+  // Gives messages back before their lease ends, to be redelivered after `delay`. An attempt that failed through no
+  // fault of the receiver's need not count.
+  Task<Result<AckOutcome>> release(std::string recipient, std::vector<std::string> leases, Millis delay,
+                                   bool counts = true);
 
   // --- looking, changing (D16) ---
   Task<Result<MessageInfo>> get(MessageId id);

@@ -324,12 +324,14 @@ Result<AckOutcome> MessageBus::extend(const std::string& recipient, const std::v
   return outcome;
 }
 
-Task<Result<AckOutcome>> MessageBus::release(std::string recipient, std::vector<std::string> leases, Millis delay) {
+Task<Result<AckOutcome>> MessageBus::release(std::string recipient, std::vector<std::string> leases, Millis delay,
+                                             bool counts) {
   Recipient* found = recipients_.find(recipient);
   if (!found) co_return unknown(recipient);
   AckOutcome outcome;
-  for (const Lease& held : find_leases(*found, leases, outcome)) {
+  for (Lease& held : find_leases(*found, leases, outcome)) {
     if (!leases_.remove(held.ready.order.sequence)) continue;
+    if (!counts) --held.attempt;
     give_back(held, delay, "released");
     ++outcome.acked;
   }

@@ -24,7 +24,9 @@ std::int64_t body_fingerprint(const Outgoing& message) {
   return digest(all).high;
 }
 
+// A sender's name has no control characters, so what stands under our own names cannot be met by a client's key.
 ClientKey client_key(const Outgoing& message) {
+  if (!message.once.empty()) return {.name = digest("\x01" + message.once), .body = 0};
   return {.name = digest(fmt::format("{}\n{}", message.from, message.key)), .body = body_fingerprint(message)};
 }
 
@@ -118,7 +120,7 @@ Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing mes
     row.place = place.bucket.key();
     row.look_ms = place.look_ms;
   }
-  if (!message.key.empty()) row.key = client_key(message);
+  if (!message.key.empty() || !message.once.empty()) row.key = client_key(message);
   row.body = {.sender = std::move(message.from),
               .task = std::move(message.task_id),
               .session = std::move(message.session_id),
@@ -196,7 +198,7 @@ Task<Result<std::vector<Sent>>> MessageBus::send_together(std::vector<Outgoing> 
   std::vector<std::unique_ptr<SendWork>> sends;
   std::optional<Error> refusal;
   for (Outgoing& message : messages) {
-    BELFRY_ASSERT(message.key.empty());
+    BELFRY_ASSERT(message.key.empty() && message.once.empty());
     auto send = make_send(std::move(message));
     if (!send) {
       refusal = std::move(send).error();

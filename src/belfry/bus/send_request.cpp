@@ -92,6 +92,7 @@ Outgoing message_for(const SendRequest& request, const std::string& recipient) {
   Outgoing message = request.message;
   message.to = recipient;
   if (request.to_is_list && !message.key.empty()) message.key += "\n" + recipient;
+  if (request.to_is_list && !message.once.empty()) message.once += "\n" + recipient;
   return message;
 }
 

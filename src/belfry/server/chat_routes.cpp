@@ -81,10 +81,9 @@ Task<Response> ToolRoutes::call(Request request) {
 Task<Response> ToolRoutes::calls(Request request) {
   auto wanted = wire::read_calls_query(request.query);
   if (!wanted) co_return error_response(wanted.error());
-  const int limit = wanted->limit;
-  const auto records = co_await tools_.calls(std::move(*wanted));
-  if (!records) co_return error_response(records.error());
-  co_return json_response(200, wire::calls(*records, limit));
+  const auto page = co_await tools_.calls(std::move(*wanted));
+  if (!page) co_return error_response(page.error());
+  co_return json_response(200, wire::calls(*page));
 }
 
 }  // namespace belfry::server

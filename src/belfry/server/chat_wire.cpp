@@ -220,6 +220,8 @@ Result<tool::CallTables::Query> read_calls_query(std::string_view query) {
       BELFRY_TRY(wanted.before, read_number(name, value));
     } else if (name == "limit") {
       BELFRY_TRY(wanted.limit, read_small(name, value));
+      if (wanted.limit < 1 || wanted.limit > kListPageMax)
+        return fail(Errc::invalid_argument, fmt::format("limit is {}; 1 to {} are possible", value, kListPageMax));
     } else {
       return unknown_parameter(name, "session, agent, after, limit");
     }
@@ -279,12 +281,12 @@ std::string called(const tool::CallOutcome& outcome) {
   return writer.object().key("result").raw(outcome.result).end().take();
 }
 
-std::string calls(const std::vector<tool::CallRecord>& records, int limit) {
+std::string calls(const tool::CallTables::Page& page) {
   json::Writer writer;
   writer.object().key("calls").array();
-  for (const tool::CallRecord& one : records) write_call(writer, one);
+  for (const tool::CallRecord& one : page.records) write_call(writer, one);
   writer.end();
-  if (!records.empty() && static_cast<int>(records.size()) >= limit) writer.field("next", records.back().number);
+  if (page.next) writer.field("next", *page.next);
   return writer.end().take();
 }
 

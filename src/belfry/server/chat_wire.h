@@ -36,6 +36,6 @@ std::string posted(const chat::Posted& posted);
 std::string lines(const std::vector<chat::Line>& lines);
 std::string tools(const std::vector<const tool::Definition*>& definitions);
 std::string called(const tool::CallOutcome& outcome);
-std::string calls(const std::vector<tool::CallRecord>& records, int limit);
+std::string calls(const tool::CallTables::Page& page);
 
 }  // namespace belfry::server::wire

@@ -94,6 +94,9 @@ class Store {
   // Runs `job(Connection&) -> Result<T>` in the next group under a savepoint: what it refuses leaves no trace.
   template <class T, class Job>
   Task<Result<T>> write(Job job, int rows = 16);
+  // The same in the lane of the sends: for what brings `bytes` of something new, and is refused when the disk is full.
+  template <class T, class Job>
+  Task<Result<T>> write_as_send(Job job, std::size_t bytes);
   // Runs `job(Connection&) -> Result<T>` between two groups, on committed data only.
   template <class T, class Job>
   Task<Result<T>> read(Job job);
@@ -170,8 +173,8 @@ Result<T> under_savepoint(Connection& connection, Job& job) {
 template <class T, class Job>
 class Closure final : public Work {
  public:
-  Closure(Job job, int rows, Resume<Result<T>> resume)
-      : job_(std::move(job)), rows_(rows), resume_(std::move(resume)) {}
+  Closure(Job job, int rows, std::size_t bytes, Resume<Result<T>> resume)
+      : job_(std::move(job)), rows_(rows), bytes_(bytes), resume_(std::move(resume)) {}
 
   void apply(Connection& connection) override { result_ = under_savepoint<T>(connection, job_); }
   void done(Result<> outcome) override {
@@ -179,10 +182,12 @@ class Closure final : public Work {
     resume_(std::move(result_));
   }
   int rows() const override { return rows_; }
+  std::size_t bytes() const override { return bytes_; }
 
  private:
   Job job_;
   int rows_;
+  std::size_t bytes_;
   Resume<Result<T>> resume_;
   Result<T> result_ = fail(Errc::storage_failed, "the job did not run");
 };
@@ -192,7 +197,14 @@ class Closure final : public Work {
 template <class T, class Job>
 Task<Result<T>> Store::write(Job job, int rows) {
   co_return co_await suspend<Result<T>>([this, &job, rows](Resume<Result<T>> resume) {
-    submit(Lane::change, std::make_unique<detail::Closure<T, Job>>(std::move(job), rows, std::move(resume)));
+    submit(Lane::change, std::make_unique<detail::Closure<T, Job>>(std::move(job), rows, 0, std::move(resume)));
+  });
+}
+
+template <class T, class Job>
+Task<Result<T>> Store::write_as_send(Job job, std::size_t bytes) {
+  co_return co_await suspend<Result<T>>([this, &job, bytes](Resume<Result<T>> resume) {
+    submit(Lane::send, std::make_unique<detail::Closure<T, Job>>(std::move(job), 1, bytes, std::move(resume)));
   });
 }
 

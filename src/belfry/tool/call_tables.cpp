@@ -25,6 +25,8 @@ const store::Migration kMigrations[] = {
 
 // A page of calls is one answer: arguments and results may be large.
 constexpr std::size_t kPageBytesMax = 4u << 20;
+// More than one, so that a table that is too large becomes smaller.
+constexpr int kDroppedAtOnce = 4;
 
 CallState parse_state(std::string_view text) {
   for (const CallState state : {CallState::running, CallState::done, CallState::failed})
@@ -81,9 +83,19 @@ std::int64_t CallTables::begin(Connection& connection, const CallRecord& record)
   return rows.integer(0);
 }
 
-void CallTables::begin_again(Connection& connection, std::int64_t number, std::int64_t now_ms) {
-  connection.run("UPDATE tool_call SET state = 'running', started_ms = ?2 WHERE number = ?1 AND state = 'interrupted'",
-                 number, now_ms);
+void CallTables::begin_again(Connection& connection, std::int64_t number) {
+  connection.run("UPDATE tool_call SET state = 'running', result = '', error = '', ended_ms = NULL WHERE number = ?1",
+                 number);
+}
+
+void CallTables::drop_old(Connection& connection, const ToolContext& context, std::int64_t before_ms) {
+  connection.run(
+      "DELETE FROM tool_call WHERE agent = ?1 AND session = ?2 AND call_id = ?3 AND call_id <> '' AND started_ms < ?4",
+      context.agent_id, context.session_id, context.call_id, before_ms);
+  connection.run(
+      "DELETE FROM tool_call WHERE number IN (SELECT number FROM tool_call ORDER BY number LIMIT ?1)"
+      " AND started_ms < ?2 AND state <> 'running'",
+      kDroppedAtOnce, before_ms);
 }
 
 void CallTables::end(Connection& connection, const CallRecord& record) {
@@ -101,33 +113,37 @@ std::optional<CallRecord> CallTables::find(Connection& connection, const ToolCon
   return read_record(rows);
 }
 
-std::vector<CallRecord> CallTables::list(Connection& connection, const Query& query) {
+CallTables::Page CallTables::list(Connection& connection, const Query& query) {
   const auto found = [&]() -> store::Rows {
     if (!query.session.empty() && !query.agent.empty())
       return connection.query("SELECT " BELFRY_CALL_COLUMNS
                               " FROM tool_call WHERE session = ?3 AND agent = ?4 AND number < ?1 ORDER BY number DESC"
                               " LIMIT ?2",
-                              query.before, query.limit, query.session, query.agent);
+                              query.before, query.limit + 1, query.session, query.agent);
     if (!query.session.empty())
       return connection.query("SELECT " BELFRY_CALL_COLUMNS
                               " FROM tool_call WHERE session = ?3 AND number < ?1 ORDER BY number DESC LIMIT ?2",
-                              query.before, query.limit, query.session);
+                              query.before, query.limit + 1, query.session);
     if (!query.agent.empty())
       return connection.query("SELECT " BELFRY_CALL_COLUMNS
                               " FROM tool_call WHERE agent = ?3 AND number < ?1 ORDER BY number DESC LIMIT ?2",
-                              query.before, query.limit, query.agent);
+                              query.before, query.limit + 1, query.agent);
     return connection.query("SELECT " BELFRY_CALL_COLUMNS
                             " FROM tool_call WHERE number < ?1 ORDER BY number DESC LIMIT ?2",
-                            query.before, query.limit);
+                            query.before, query.limit + 1);
   };
   store::Rows rows = found();
-  std::vector<CallRecord> records;
+  Page page;
   std::size_t bytes = 0;
-  while (bytes < kPageBytesMax && rows.next()) {
-    records.push_back(read_record(rows));
-    bytes += records.back().arguments.size() + records.back().result.size() + sizeof(CallRecord);
+  while (rows.next()) {
+    if (bytes >= kPageBytesMax || static_cast<int>(page.records.size()) == query.limit) {
+      page.next = page.records.back().number;
+      break;
+    }
+    page.records.push_back(read_record(rows));
+    bytes += page.records.back().arguments.size() + page.records.back().result.size() + sizeof(CallRecord);
   }
-  return records;
+  return page;
 }
 
 }  // namespace belfry::tool

@@ -35,8 +35,10 @@ class CallTables {
   static int mark_interrupted(store::Connection& connection);
 
   static std::int64_t begin(store::Connection& connection, const CallRecord& record);
-  // An interrupted call is taken up again.
-  static void begin_again(store::Connection& connection, std::int64_t number, std::int64_t now_ms);
+  // A call that did not come to its end is taken up again; it keeps the time at which it was first made.
+  static void begin_again(store::Connection& connection, std::int64_t number);
+  // Drops the one of this name and the few oldest ones if they began before this, so that each new call makes room.
+  static void drop_old(store::Connection& connection, const ToolContext& context, std::int64_t before_ms);
   static void end(store::Connection& connection, const CallRecord& record);
   static std::optional<CallRecord> find(store::Connection& connection, const ToolContext& context);
 
@@ -46,7 +48,11 @@ class CallTables {
     std::int64_t before = INT64_MAX;  // newest first, behind the page before
     int limit = 100;
   };
-  static std::vector<CallRecord> list(store::Connection& connection, const Query& query);
+  struct Page {
+    std::vector<CallRecord> records;
+    std::optional<std::int64_t> next;  // `before` of the next page
+  };
+  static Page list(store::Connection& connection, const Query& query);
 };
 
 }  // namespace belfry::tool

@@ -1,17 +1,21 @@
 // Calls tools: checks the arguments, records the call, and gives every failure back as a value that a model can act on.
 //
-// A call is recorded before it has any effect and again when it has ended (A5). Under the same call id a repeat gets the
-// first one's result; a call that a crash interrupted may be made again under its id, and what it sent is not sent twice.
+// A call is recorded before it has any effect and again when it has ended (A5); only what is too large, or comes in a
+// name that cannot be one, is refused without a trace. Under the same call id a repeat gets the first one's result. A call
+// that a crash interrupted, or that failed for a reason that has passed, may be made again under its id, and what it sent
+// is not sent twice.
 //
 // Lives on the kernel's thread.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
+#include "belfry/base/limits.h"
 #include "belfry/chat/chats.h"
 #include "belfry/clock/clock.h"
 #include "belfry/store/store.h"
@@ -38,7 +42,7 @@ struct CallOutcome {
 class Executor {
  public:
   // Makes its tables. Before store.start(); throws store::Fault.
-  Executor(Clock& clock, store::Store& store, chat::Chats& chats);
+  Executor(Clock& clock, store::Store& store, chat::Chats& chats, Millis retention = kRetentionDefault);
 
   // Before the first call. A definition that does not compile is a mistake of ours.
   void add(std::unique_ptr<Tool> tool);
@@ -46,24 +50,31 @@ class Executor {
 
   // Refused only if the record could not be written: then nothing was done.
   Task<Result<CallOutcome>> call(CallRequest request);
-  Task<Result<std::vector<CallRecord>>> calls(CallTables::Query query);
+  Task<Result<CallTables::Page>> calls(CallTables::Query query);
 
  private:
   struct Entry {
     std::unique_ptr<Tool> tool;
-    Schema schema;
+    Schema schema;  // of what the tool does not judge by itself
   };
   struct Begun;
+  class Running;
 
-  Task<Result<>> check_context(ToolContext& context);
   Result<Begun> begin(store::Connection& connection, const CallRecord& record) const;
-  Task<CallOutcome> run(Entry& entry, CallRecord record);
-  std::string violations(const Entry& entry, const std::string& arguments) const;
+  Task<CallOutcome> run(CallRecord record);
+  Task<CallOutcome> perform(CallRecord& record);
+  Task<void> end(CallRecord record);
+  Task<Result<>> enter_session(ToolContext& context);
+  std::optional<CallOutcome> misfit(const Entry& entry, const std::string& arguments) const;
+  std::string names() const;
   WallTime now() const { return round_down(clock_.now().wall); }
 
   Clock& clock_;
   store::Store& store_;
   chat::Chats& chats_;
+  Millis retention_;
+  std::set<std::string> running_;    // the names of calls under way
+  std::vector<CallRecord> unended_;  // have ended, which the disk did not take: written with the next
   std::map<std::string, Entry, std::less<>> tools_;
 };
 

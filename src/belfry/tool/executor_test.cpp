@@ -29,7 +29,16 @@ class ToolTest : public ::testing::Test {
     const CallOutcome outcome = call(std::move(tool), std::move(arguments), std::move(context));
     return outcome.ok ? "done" : text(outcome, "error");
   }
-  std::vector<CallRecord> records() { return *w.run(w.tools().calls({})); }
+  std::vector<CallRecord> records() { return w.run(w.tools().calls({}))->records; }
+
+  // As if the server had died before the ends were written.
+  void cut_off() {
+    auto job = [](store::Connection& connection) -> Result<> {
+      connection.run("UPDATE tool_call SET state = 'interrupted', result = '', ended_ms = NULL WHERE call_id <> ''");
+      return {};
+    };
+    ASSERT_TRUE(w.run(w.store().write<void>(std::move(job))));
+  }
 
   World w;
 };
@@ -150,8 +159,19 @@ TEST_F(ToolTest, EveryCallIsRecordedAlsoThoseThatFail) {
   call("send_message", R"({"to":"nobody","payload":{}})");
   call("send_message", R"({"payload":{}})");
   w.restart();
+  {
+    call("no_such_tool", "{}");
+    call("send_message", "{", {.agent_id = "planner", .session_id = "nowhere"});
+    const auto refused = records();
+    ASSERT_EQ(refused.size(), 5u);
+    EXPECT_EQ(refused[1].error, "unknown_tool");
+    EXPECT_EQ(refused[0].error, "not_found");
+    call("send_message", "{");
+    EXPECT_EQ(records().at(0).error, "invalid_json");
+  }
 
-  const auto all = records();
+  auto all = records();
+  all.erase(all.begin(), all.begin() + 3);
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[2].state, CallState::done);
   EXPECT_EQ(all[2].context.agent_id, "planner");
@@ -188,11 +208,140 @@ TEST_F(ToolTest, ACallThatACrashInterruptedIsTakenUpAgainWithoutASecondMessage) 
     return {};
   };
   ASSERT_TRUE(w.run(w.store().write<void>(std::move(job))));
-  EXPECT_EQ(code("send_message", arguments, context), "wrong_state");
   w.restart();
   EXPECT_EQ(records().at(0).state, CallState::interrupted);
   EXPECT_TRUE(call("send_message", arguments, context).ok);
   EXPECT_EQ(w.drain().size(), 1u);
+}
+
+// A5: "in an hour" is another instant when the call is made again; the first one's message stands.
+TEST_F(ToolTest, ACutOffCallMadeAgainLaterKeepsTheTimeOfTheFirst) {
+  const ToolContext context{.agent_id = "planner", .call_id = "c1"};
+  const std::string arguments = R"({"to":["worker","planner"],"payload":{"text":"once"},"schedule":"in 1 hour"})";
+  const CallOutcome first = call("send_message", arguments, context);
+  cut_off();
+  w.restart();
+  w.advance(5min);
+  const CallOutcome again = call("send_message", arguments, context);
+  ASSERT_TRUE(again.ok) << again.result;
+  EXPECT_NE(again.result.find(to_iso(kNoon + 1h)), std::string::npos) << again.result;
+  w.advance(2h);
+  EXPECT_EQ(w.drain().size(), 1u);
+
+  const std::string id = bus::to_text(w.send({.from = "planner", .delay = 1h}).id);
+  const ToolContext cancel{.agent_id = "planner", .call_id = "c2"};
+  ASSERT_EQ(code("cancel_message", R"({"messageId":")" + id + R"("})", cancel), "done");
+  cut_off();
+  EXPECT_EQ(code("cancel_message", R"({"messageId":")" + id + R"("})", cancel), "done");
+  EXPECT_EQ(code("cancel_message", R"({"messageId":")" + id + R"("})"), "already_cancelled");
+}
+
+// A5
+TEST_F(ToolTest, ACallUnderWayIsNotMadeASecondTime) {
+  const ToolContext context{.agent_id = "planner", .call_id = "c1"};
+  const std::string arguments = R"({"to":"worker","payload":{"text":"once"}})";
+  auto first = w.start_task(w.tools().call({"send_message", arguments, context}));
+  auto second = w.start_task(w.tools().call({"send_message", arguments, context}));
+  w.advance(1s);
+  ASSERT_TRUE(first.done() && second.done());
+  EXPECT_TRUE(first.value()->ok);
+  EXPECT_EQ(second.value()->code, Errc::wrong_state);
+  EXPECT_EQ(w.drain().size(), 1u);
+}
+
+// A5: the disk was full, the server stopped: that is not the call's last word.
+TEST_F(ToolTest, AFailureThatPassesIsNotTheEndOfACall) {
+  const ToolContext context{.agent_id = "planner", .call_id = "c1"};
+  const std::string arguments = R"({"to":"worker","payload":{"text":"once"}})";
+  w.bus().refuse_sends();
+  EXPECT_EQ(code("send_message", arguments, context), "stopping");
+  w.restart();
+  EXPECT_EQ(code("send_message", arguments, context), "done");
+  EXPECT_EQ(w.drain().size(), 1u);
+  EXPECT_EQ(code("send_message", R"({"to":"nobody","payload":{}})", {.agent_id = "planner", .call_id = "c2"}),
+            "unknown_recipient");
+  w.add("nobody");
+  EXPECT_EQ(code("send_message", R"({"to":"nobody","payload":{}})", {.agent_id = "planner", .call_id = "c2"}),
+            "unknown_recipient");
+}
+
+// A5
+TEST_F(ToolTest, AFullDiskTakesNoNewCallsAndAcksGoOn) {
+  World::Options options;
+  options.reserve = 256 * 1024;
+  World small(options);
+  small.send();
+  const auto got = small.receive();
+  ASSERT_EQ(got.size(), 1u);
+  small.disk().set_capacity(small.disk().bytes_used());
+  const std::string large = R"({"to":"worker","payload":{"text":")" + std::string(20'000, 'x') + R"("}})";
+  for (int i = 0; i < 50; ++i) {
+    const auto outcome = small.run(small.tools().call({"send_message", large, {.agent_id = "worker"}}));
+    ASSERT_FALSE(outcome.has_value());
+    EXPECT_EQ(outcome.error().code, Errc::disk_full);
+  }
+  EXPECT_EQ(small.ack(got), 1);
+}
+
+// A5
+TEST_F(ToolTest, CallsAreForgottenAsLateAsMessagesAre) {
+  const ToolContext context{.agent_id = "planner", .call_id = "c1"};
+  const std::string arguments = R"({"to":"worker","payload":{"text":"once"}})";
+  call("send_message", arguments, context);
+  for (int i = 0; i < 9; ++i) call("list_messages", "{}");
+  const auto pass = [this](Nanos duration) {
+    w.crash();
+    w.pass(duration);
+    w.start();
+  };
+  pass(kRetentionDefault - 1s);
+  EXPECT_TRUE(call("send_message", arguments, context).repeated);
+  EXPECT_EQ(records().size(), 10u);
+  pass(2s);
+  EXPECT_FALSE(call("send_message", arguments, context).repeated);
+  for (int i = 0; i < 3; ++i) call("list_messages", "{}");
+  EXPECT_EQ(records().size(), 4u);  // the new ones
+}
+
+// A5
+TEST_F(ToolTest, ARepeatMayWriteItsMembersInAnotherOrder) {
+  const ToolContext context{.agent_id = "planner", .call_id = "c1"};
+  ASSERT_TRUE(call("send_message", R"({"to":"worker","payload":{"a":1,"b":2}})", context).ok);
+  const CallOutcome again = call("send_message", R"({"payload": {"b":2.0,"a":1}, "to":"worker"})", context);
+  EXPECT_TRUE(again.ok && again.repeated) << again.result;
+}
+
+TEST_F(ToolTest, APageOfCallsThatIsCutShortSaysWhereTheNextBegins) {
+  const std::string large = R"({"to":"worker","payload":{"text":")" + std::string(900'000, 'x') + R"("}})";
+  for (int i = 0; i < 7; ++i) call("send_message", large);
+  const auto first = *w.run(w.tools().calls({}));
+  EXPECT_EQ(first.records.size(), 5u);
+  ASSERT_TRUE(first.next);
+  const auto second = *w.run(w.tools().calls({.before = *first.next}));
+  EXPECT_EQ(second.records.size(), 2u);
+  EXPECT_FALSE(second.next);
+}
+
+// D17: what the executor remembers its sends by is not for clients to write.
+TEST_F(ToolTest, AClientsKeyCannotMeetACallsOwn) {
+  for (int i = 1; i < 5; ++i) {
+    const std::string name = "call " + std::to_string(i);
+    for (const std::string& key : {name, "\x01" + name})
+      w.send({.from = "planner", .payload = R"({"text":"client"})", .key = key});
+  }
+  ASSERT_TRUE(call("send_message", R"({"to":"worker","payload":{"text":"tool"}})").ok);
+  EXPECT_EQ(w.drain().back().payload, R"({"text":"tool"})");
+}
+
+// Q2
+TEST_F(ToolTest, ManyWrongQuickRepliesAreStillTheWrongType) {
+  std::string many = "1";
+  for (int i = 0; i < 99; ++i) many += ",1";
+  EXPECT_EQ(code("send_message", R"({"to":"worker","payload":{},"quickReplies":[)" + many + "]}"),
+            "quickReplies_invalid_type");
+  EXPECT_EQ(code("ask", R"({"to":"ann","text":"?","quickReplies":[)" + many + "]}"), "unknown_recipient");
+  ASSERT_TRUE(w.run(w.chats().add_person("ann")));
+  EXPECT_EQ(code("ask", R"({"to":"ann","text":"?","quickReplies":[)" + many + "]}"), "quickReplies_invalid_type");
 }
 
 TEST_F(ToolTest, ArgumentsThatDoNotFitAreNamedEachWithItsPlaceAndNothingHappens) {

@@ -246,6 +246,17 @@ TEST(ToolSchema, WorkIsBounded) {
   EXPECT_EQ(said(schema + R"(}, "not": {"$ref": "#/$defs/0"}})", "5"), stopped) << "undecided is not turned round";
 }
 
+TEST(ToolSchema, WorkOnALargeConstantIsBounded) {
+  const std::string array = "[" + repeated("0,", 9'000) + "0]";
+  std::string schema = R"({"$defs": {"4": {"const": )" + array + "}";
+  for (int i = 0; i < 4; ++i) {
+    const std::string next = fmt::format(R"({{"$ref": "#/$defs/{}"}})", i + 1);
+    schema += fmt::format(R"(, "{}": {{"allOf": [{}{}]}})", i, repeated(next + ",", 9), next);
+  }
+  EXPECT_EQ(said(schema + R"(}, "$ref": "#/$defs/0"})", array),
+            "the arguments: could not be checked: that takes more than 1000000 steps");
+}
+
 TEST(ToolSchema, WorkOnPatternsIsBounded) {
   const std::string text = "\"" + repeated("ab", 100'000) + "\"";
   EXPECT_EQ(said(R"({"pattern": "a[ab]{900}c"})", text),

@@ -25,9 +25,11 @@ struct ToolContext {
   std::string agent_id;
   std::string session_id;
   std::string task_id;
-  std::string call_id;   // the caller's name for this call: a repeat has the first one's result and no other effect
+  std::string call_id;  // the caller's name for this call: a repeat has the first one's result and no other effect
+  // Set by the executor:
   std::string timezone;  // the session's; empty: the server's
-  std::string key;       // set by the executor: effects under this key happen once, whatever crashes in between
+  std::string once;      // effects under this name happen once, whatever crashes in between
+  bool again = false;    // an earlier try of this call was cut off, perhaps after its effect
 };
 
 class Tool {

@@ -64,6 +64,8 @@ class Ask final : public Tool {
   Result<Question> read(const ToolContext& context, const std::string& arguments) const {
     BELFRY_TRY(const json::Fields fields,
                json::Fields::read("ask", arguments, {"to", "text", "quickReplies", "answerBy", "onTimeout"}));
+    if (context.agent_id.empty())
+      return fail(Errc::invalid_argument, "agentId is missing; the answer to a question goes to whoever asks it");
     Question question;
     bus::Outgoing& message = question.message;
     std::string text;
@@ -92,10 +94,10 @@ class Ask final : public Tool {
       chat::write_on_timeout(payload, on_timeout);
     }
     message.payload = payload.end().take();
-    if (!context.agent_id.empty()) message.from = context.agent_id;
+    message.from = context.agent_id;
     message.task_id = context.task_id;
     message.session_id = context.session_id;
-    message.key = context.key;
+    message.once = context.once;
     return question;
   }
 

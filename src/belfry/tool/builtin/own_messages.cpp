@@ -84,15 +84,19 @@ class CancelMessage final : public Tool {
     std::string id_text;
     BELFRY_CO_CHECK(fields.text("messageId", id_text));
     BELFRY_CO_TRY(const bus::MessageId id, co_await own_message(around_.bus, context, id_text));
-    BELFRY_CO_CHECK(co_await around_.bus.cancel(id, sender_of(context)));
+    const auto cancelled = co_await around_.bus.cancel(id, sender_of(context));
+    const bool by_this_call = !cancelled && cancelled.error().code == Errc::already_cancelled && context.again;
+    if (!cancelled && !by_this_call) co_return std::unexpected(cancelled.error());
     co_return done(id);
   }
 
  private:
   Surroundings around_;
-  Definition definition_{.name = "cancel_message",
-                         .description = "取消自己发送的一条延迟消息。Cancels a delayed message that you sent.",
-                         .parameters = R"json({
+  Definition definition_{
+      .name = "cancel_message",
+      .description =
+          "取消自己发送的、对方尚未收到的一条消息。Cancels a message that you sent and that was not received yet.",
+      .parameters = R"json({
   "type": "object",
   "properties": { "messageId": { "type": "string" } },
   "required": ["messageId"]
@@ -103,6 +107,7 @@ class RescheduleMessage final : public Tool {
  public:
   explicit RescheduleMessage(Surroundings around) : around_(around) {}
   const Definition& definition() const override { return definition_; }
+  std::vector<std::string_view> judged_by_itself() const override { return {"delayMs", "schedule"}; }
 
   Task<Result<std::string>> call(ToolContext context, std::string arguments) override {
     BELFRY_CO_TRY(const json::Fields fields,

@@ -74,7 +74,7 @@ class SendMessage final : public Tool {
     if (!context.agent_id.empty()) message.from = context.agent_id;
     message.task_id = context.task_id;
     message.session_id = context.session_id;
-    message.key = context.key;
+    message.once = context.once;
     if (request.schedule && request.schedule->timezone.empty()) request.schedule->timezone = context.timezone;
     BELFRY_CHECK(bus::resolve_schedule(request, around_.times));
     for (const std::string& name : request.to) BELFRY_CHECK(bus::check_id("to", name));

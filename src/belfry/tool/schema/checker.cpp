@@ -12,20 +12,17 @@ namespace {
 
 using json::Kind;
 
-// Bytes of a text or number that are looked at in one step.
-constexpr std::size_t kBytesPerStep = 64;
-
-std::size_t cost(const Node& node) {
-  const bool scalar = node.kind == Kind::string || node.kind == Kind::number;
-  return 1 + (scalar ? node.raw.size() / kBytesPerStep : 0);
-}
-
 std::uint64_t length_in_characters(std::string_view text) {
   return static_cast<std::uint64_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 }  // namespace
+
+std::size_t Checker::cost(const Node& node) {
+  const bool scalar = node.kind == Kind::string || node.kind == Kind::number;
+  return 1 + (scalar ? node.raw.size() / kBytesPerStep : 0);
+}
 
 std::vector<Violation> Checker::run(const Node& instance) {
   Findings findings;
@@ -123,7 +120,10 @@ bool Checker::check_value(const Visit& visit) {
 }
 
 bool Checker::is_allowed(const Visit& visit) {
-  if (const Node* const constant = visit.rules.constant; constant && compare(*constant, visit.node) != 0) return false;
+  if (const Node* const constant = visit.rules.constant) {
+    if (!spend(1 + constant->raw.size() / kBytesPerStep)) return true;
+    if (compare(*constant, visit.node) != 0) return false;
+  }
   if (!visit.rules.choices) return true;
   for (const Node& choice : visit.rules.choices->children())
     if (!spend(1 + choice.raw.size() / kBytesPerStep) || compare(choice, visit.node) == 0) return true;

@@ -80,6 +80,9 @@ class Checker {
   static bool refuse(const Visit& visit, std::string_view keyword, std::string message, std::string wanted = {});
 
   // Counts work; false once there was too much of it, and then nothing that is found counts any more.
+  // Bytes of a text, or marks of an array, that are looked at in one step.
+  static constexpr std::size_t kBytesPerStep = 64;
+  static std::size_t cost(const Node& node);
   bool spend(std::size_t steps);
   bool stopped() const { return !stopped_because_.empty(); }
 

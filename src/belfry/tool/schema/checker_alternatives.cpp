@@ -37,7 +37,7 @@ bool Checker::check_all_of(const Visit& visit) {
 
 bool Checker::fits(RulesId id, const Visit& visit) {
   if (!visit.marks) return apply(id, visit.node, nullptr, nullptr);
-  spend(visit.node.count / 64);
+  spend(visit.node.count / kBytesPerStep);
   Marks seen(visit.node.count);
   if (!apply(id, visit.node, &seen, nullptr)) return false;
   add_marks(seen, *visit.marks);

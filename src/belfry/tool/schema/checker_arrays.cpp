@@ -82,7 +82,8 @@ bool Checker::check_contained(const Visit& visit) {
 bool Checker::check_unique(const Visit& visit) {
   const std::size_t count = visit.node.count;
   if (!visit.rules.array.unique || count < 2) return true;
-  if (!spend((count + visit.node.raw.size() / 64) * static_cast<std::size_t>(std::bit_width(count)))) return true;
+  if (!spend((count + visit.node.raw.size() / kBytesPerStep) * static_cast<std::size_t>(std::bit_width(count))))
+    return true;
   std::vector<const Node*> order(count);
   std::iota(order.begin(), order.end(), visit.node.first);
   std::ranges::sort(order, [](const Node* a, const Node* b) {
