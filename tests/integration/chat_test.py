@@ -170,8 +170,11 @@ class Tools(ChatCase):
         self.assertEqual(refused["violations"][0]["keyword"], "required")
         self.call_tool("nothing", {}, 404)
         calls = self.server.call("GET", "/v1/calls")["calls"]
-        self.assertEqual([(one["tool"], one["state"]) for one in calls], [("send_message", "failed"), ("send_message", "done")])
-        self.assertEqual(calls[1]["callId"], "c9")
+        self.assertEqual(
+            [(one["tool"], one["state"]) for one in calls],
+            [("nothing", "failed"), ("send_message", "failed"), ("send_message", "done")],
+        )
+        self.assertEqual(calls[2]["callId"], "c9")
         self.assertIn("send_message", self.belfry("tools", "list").stdout)
         out = self.belfry("tools", "call", "send_message", '{"to":"bot","payload":{}}', "--agent", "bot").stdout
         self.assertIn("messageId", json.loads(out))
