@@ -7,6 +7,7 @@
 import json
 import random
 import signal
+import socket
 import sys
 import threading
 import time
@@ -95,9 +96,78 @@ class Conversations(ChatCase):
         self.refusal(self.server.request("POST", "/v1/sessions", {"agent": "nobody"}), 404, "unknown_recipient")
         self.refusal(self.server.request("POST", "/v1/sessions", {"user": "bot", "agent": "bot"}), 400, "invalid_argument")
         self.refusal(self.server.request("POST", "/v1/agents", {"id": "ann"}), 409, "already_exists")
+        for query in ("after=nonsense", "limit=0", "limit=99999"):
+            self.refusal(self.server.request("GET", f"/v1/sessions?{query}"), 400, "invalid_argument")
+        for query in ("after=-1", "limit=0", "limit=99999", "after=1&before=2", "waitMs=60001"):
+            self.refusal(self.server.request("GET", f"/v1/sessions/{self.session}/messages?{query}"), 400, "invalid_argument")
+        self.refusal(self.server.request("POST", "/v1/messages", {"to": ["bot", "bot"], "payload": 1}), 400, "invalid_argument")
         self.refusal(self.server.request("POST", "/v1/mailboxes/ann:receive", {}), 409, "wrong_state")
         self.assertEqual(len(self.lines()), 1)
         self.assertEqual(self.server.call("GET", "/v1/mailboxes/bot")["pending"], 0)
+
+    def poll(self, session):
+        """A client that waits for lines, and its connection."""
+        connection = socket.create_connection(("127.0.0.1", self.server.port), PATIENCE)
+        self.addCleanup(connection.close)
+        path = f"/v1/sessions/{session}/messages?after=0&waitMs=60000"
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.server.port}\r\n\r\n".encode())
+        return connection
+
+    def test_a_stop_does_not_wait_for_whoever_waits_for_lines(self):
+        connection = self.poll(self.session)
+        self.lines()  # by now the server has read what the other connection wanted
+        began = time.monotonic()
+        self.assertEqual(self.server.end(), 0)
+        self.assertLess(time.monotonic() - began, 10)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        self.assertIn(b"200 OK", answer)
+        self.assertTrue(answer.endswith(b'{"messages":[]}'), answer)
+
+    def test_readers_that_are_gone_keep_nobody_from_reading(self):
+        for _ in range(1100):
+            self.poll(self.session).close()
+        waiting = self.poll(self.session)
+        self.lines()
+        self.post(text="hello")
+        self.assertIn(b'"text":"hello"', http_test.read_until(waiting, b"hello"))
+
+    # A7
+    def test_people_are_no_agents_and_speak_in_sessions(self):
+        for method in ("GET", "DELETE"):
+            for name in ("ann", "user"):
+                answer = self.refusal(self.server.request(method, f"/v1/agents/{name}"), 404, "not_found")
+                self.assertIn("/v1/people", answer["message"])
+        for name in ("user", "belfry"):
+            self.refusal(self.server.request("POST", "/v1/agents", {"id": name}), 400, "invalid_id")
+        answer = self.refusal(self.server.request("POST", "/v1/messages", {"to": "nobody", "payload": 1}), 404, "unknown_recipient")
+        self.assertIn("POST /v1/sessions", answer["message"])
+        for sender in ({}, {"from": "user"}):
+            body = {"to": "ann", "payload": {"text": "psst"}, **sender}
+            answer = self.refusal(self.server.request("POST", "/v1/messages", body), 501, "unsupported")
+            self.assertIn("POST /v1/sessions/{id}/messages", answer["message"])
+        for text in ("one", "two"):
+            self.server.call("POST", "/v1/messages", {"to": "user", "payload": {"text": text}}, 201)
+        deadline = time.monotonic() + PATIENCE
+        lines = []
+        while len(lines) < 2 and time.monotonic() < deadline:
+            for session in self.server.call("GET", "/v1/sessions?member=user")["sessions"]:
+                self.assertEqual((session["users"], session["agents"]), (["user"], ["belfry"]))
+                lines = self.lines(after=0, session=session["sessionId"])
+        self.assertEqual([(one["from"], one["source"], one["text"]) for one in lines],
+                         [("belfry", "system", "one"), ("belfry", "system", "two")])
+        self.assertEqual(len(self.server.call("GET", "/v1/sessions?member=user")["sessions"]), 1)
+
+    # Q9
+    def test_every_door_refuses_a_deadline_that_makes_no_sense(self):
+        body = {"to": "ann", "from": "bot", "quickReplies": ["yes"], "payload": {"text": "?", "answerBy": "tomorrow"}}
+        self.refusal(self.server.request("POST", "/v1/messages", body), 400, "invalid_time")
+        ndjson = {"Content-Type": "application/x-ndjson"}
+        batch = self.server.request("POST", "/v1/messages:batch", json.dumps(body) + "\n", ndjson)
+        self.assertEqual(json.loads(batch.text)["error"], "invalid_time")
+        del body["from"]
+        call = {"arguments": body, "context": {"agentId": "bot"}}
+        self.refusal(self.server.request("POST", "/v1/tools/send_message:call", call), 400, "invalid_time")
+        self.assertEqual(self.lines(), [])
 
     # Q7
     def test_two_clients_race_for_one_question_and_one_wins(self):

@@ -261,6 +261,7 @@ Task<void> Runtime::Parts::stop() {
   log_waiting(patience);
   co_await agents->stop(clock.now().boot + options.config.stop_deadline / 2);
   bus->refuse_sends();
+  chats->release_readers();
   co_await server->begin_stop(patience);
   bool forced = false;
   if (options.config.on_stop == OnStop::deliver) forced = co_await deliver_delayed();

@@ -1,6 +1,15 @@
 #include "belfry/base/utf8.h"
 
 namespace belfry {
+namespace {
+
+bool is_blank_point(char32_t c) {
+  return c == U' ' || (c >= 0x09 && c <= 0x0D) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200B) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000 ||
+         c == 0xFEFF;
+}
+
+}  // namespace
 
 int utf8_sequence(std::string_view text, char32_t* code_point) {
   if (text.empty()) return 0;
@@ -38,6 +47,16 @@ bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     const int length = utf8_sequence(text);
     if (length == 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(length));
+  }
+  return true;
+}
+
+bool is_blank(std::string_view text) {
+  while (!text.empty()) {
+    char32_t c = 0;
+    const int length = utf8_sequence(text, &c);
+    if (length == 0 || !is_blank_point(c)) return false;
     text.remove_prefix(static_cast<std::size_t>(length));
   }
   return true;

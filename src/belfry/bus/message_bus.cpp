@@ -26,6 +26,15 @@ constexpr std::int64_t kKeptLongerMs = 2 * 3'600'000;  // records are dropped by
 constexpr Nanos kTick = std::chrono::seconds{1};
 constexpr Nanos kHousekeeping = std::chrono::minutes{10};
 
+std::unexpected<Error> already_exists(const std::string& name) {
+  return fail(Errc::already_exists, fmt::format("\"{}\" exists already", name));
+}
+
+std::unexpected<Error> too_many_recipients() {
+  return fail(Errc::limit_exceeded,
+              fmt::format("there can be {} recipients, and this would be more; remove some first", kRecipientsMax));
+}
+
 }  // namespace
 
 MessageBus::MessageBus(asio::io_context& context, Clock& clock, Random& random, store::Store& store,
@@ -663,25 +672,65 @@ Task<void> MessageBus::bury(RecipientNumber number) {
 
 // --- recipients ---
 
-Task<Result<RecipientRow>> MessageBus::add_recipient(std::string name, std::string kind) {
-  BELFRY_CO_CHECK(check_id("the id", name));
+Result<> MessageBus::check_new(const std::string& name, const std::string& kind) const {
+  BELFRY_CHECK(check_id("the id", name));
   if (kind.empty() || kind.size() > kIdBytesMax)
-    co_return fail(Errc::invalid_argument,
-                   "kind is empty or too long; \"external\" is an agent that receives over HTTP");
-  if (recipients_.find(name)) co_return fail(Errc::already_exists, fmt::format("\"{}\" exists already", name));
-  if (recipients_.size() >= static_cast<std::size_t>(kRecipientsMax))
-    co_return fail(Errc::limit_exceeded, fmt::format("there are {} recipients, and that is the limit", kRecipientsMax));
+    return fail(Errc::invalid_argument, "kind is empty or too long; \"external\" is an agent that receives over HTTP");
+  return {};
+}
+
+void MessageBus::added(const RecipientRow& row) {
+  Recipient& recipient = recipients_.add(row);
+  if (const auto found = attendants_.find(row.kind); found != attendants_.end()) recipient.attendant = found->second;
+  log::info("bus.recipient_added", "", {{"id", row.name}, {"kind", row.kind}});
+}
+
+Task<Result<RecipientRow>> MessageBus::add_recipient(std::string name, std::string kind) {
+  BELFRY_CO_CHECK(check_new(name, kind));
+  if (recipients_.find(name)) co_return already_exists(name);
+  if (recipients_.size() >= static_cast<std::size_t>(kRecipientsMax)) co_return too_many_recipients();
   RecipientRow row{.name = name, .kind = kind, .created_ms = to_ms(round_down(clock_.now().wall))};
   auto job = [row](store::Connection& connection) -> Result<RecipientNumber> {
     auto taken = connection.query("SELECT 1 FROM recipient WHERE name = ?1 AND removed_ms IS NULL", row.name);
-    if (taken.next()) return fail(Errc::already_exists, fmt::format("\"{}\" exists already", row.name));
+    if (taken.next()) return already_exists(row.name);
     return MessageTables::add_recipient(connection, row);
   };
   BELFRY_CO_TRY(row.number, co_await store_.write<RecipientNumber>(std::move(job)));
-  Recipient& added = recipients_.add(row);
-  if (const auto found = attendants_.find(kind); found != attendants_.end()) added.attendant = found->second;
-  log::info("bus.recipient_added", "", {{"id", name}, {"kind", kind}});
+  added(row);
   co_return row;
+}
+
+Task<Result<>> MessageBus::add_recipients(std::vector<std::string> names, std::string kind, Also also) {
+  std::vector<RecipientRow> rows;
+  for (const std::string& name : names) {
+    BELFRY_CO_CHECK(check_new(name, kind));
+    const Recipient* const known = recipients_.find(name);
+    if (known && known->row.kind != kind) co_return already_exists(name);
+    if (!known) rows.push_back({.name = name, .kind = kind, .created_ms = to_ms(round_down(clock_.now().wall))});
+  }
+  if (recipients_.size() + rows.size() > static_cast<std::size_t>(kRecipientsMax)) co_return too_many_recipients();
+  const int count = static_cast<int>(rows.size());
+  auto job = [rows = std::move(rows),
+              also = std::move(also)](store::Connection& connection) -> Result<std::vector<RecipientRow>> {
+    BELFRY_TRY(const bool go_on, also(connection));
+    std::vector<RecipientRow> made;
+    for (RecipientRow row : rows) {
+      if (!go_on) break;
+      auto known = connection.query("SELECT kind FROM recipient WHERE name = ?1 AND removed_ms IS NULL", row.name);
+      if (known.next()) {  // somebody else adds it as well, and was first
+        if (known.text(0) != row.kind) return already_exists(row.name);
+        continue;
+      }
+      row.number = MessageTables::add_recipient(connection, row);
+      made.push_back(std::move(row));
+    }
+    return made;
+  };
+  constexpr int kRowsOfOthers = 16;
+  BELFRY_CO_TRY(const std::vector<RecipientRow> made,
+                co_await store_.write<std::vector<RecipientRow>>(std::move(job), count + kRowsOfOthers));
+  for (const RecipientRow& row : made) added(row);
+  co_return Result<>{};
 }
 
 void MessageBus::attend(const std::string& kind, Attendant& attendant) {

@@ -55,10 +55,11 @@ class Departure {
     if (wake_) wake_->ring();
   }
   bool left() const { return left_; }
+  // Whom to ring when the one who waits leaves; null once nobody sleeps any more.
+  void rings(Wake* wake) { wake_ = wake; }
 
  private:
-  friend class MessageBus;
-  Wake* wake_ = nullptr;  // set while the receiver sleeps
+  Wake* wake_ = nullptr;
   bool left_ = false;
 };
 
@@ -70,14 +71,18 @@ struct ReceiveRequest {
   std::shared_ptr<Departure> departure;  // none: the receiver stays to the end
 };
 
-// Hears when a recipient has something to receive: for whoever serves many of them. Called in the middle of the bus's
-// work, so it only notes it down.
+// Serves many recipients, those of one kind. Both are called in the middle of the bus's work, so it only looks and notes
+// down.
 class Attendant {
  public:
   virtual ~Attendant() = default;
+  // A recipient has something to receive.
   virtual void arrived(const std::string& recipient) = 0;
   // It was removed; its name may soon be another's.
   virtual void left(const std::string& /*recipient*/) {}
+  // Whether a message for one of them makes sense; a refusal is what its sender hears, whatever way it came. Quick replies
+  // stand in the payload already.
+  virtual Result<> admit(const Outgoing&) const { return {}; }
 };
 
 struct AckOutcome {
@@ -135,8 +140,8 @@ class MessageBus final : public DueSource {
   Task<Result<std::vector<Sent>>> send_together(std::vector<Outgoing> messages, Also also);
 
   // --- receiving (D18) ---
-  // From here on `attendant` hears of every recipient of this kind; of those with messages, soon. It outlives the bus's
-  // work: whoever owns both stops the bus first.
+  // From here on `attendant` hears of every recipient of this kind; of those with messages, soon. It ends its own work,
+  // which needs the bus, before the bus stops, and may still be told of messages until the bus has stopped.
   void attend(const std::string& kind, Attendant& attendant);
   Task<Result<std::vector<Delivery>>> receive(ReceiveRequest request);
   Task<Result<AckOutcome>> ack_leases(std::string recipient, std::vector<std::string> leases, std::string by);
@@ -159,6 +164,9 @@ class MessageBus final : public DueSource {
 
   // --- recipients ---
   Task<Result<RecipientRow>> add_recipient(std::string name, std::string kind);
+  // Those of them that are missing, together with a change of other tables, as in send_together: one transaction. Refused
+  // as a whole if one of the names belongs to another kind.
+  Task<Result<>> add_recipients(std::vector<std::string> names, std::string kind, Also also);
   Task<Result<>> remove_recipient(std::string name);
   std::vector<RecipientRow> recipients() const;
   Result<RecipientRow> recipient(const std::string& name) const;
@@ -167,6 +175,8 @@ class MessageBus final : public DueSource {
   Result<Counts> counts(const std::string& recipient) const;
   Totals totals() const;
   const LatenessHistogram& lateness() const { return lateness_; }
+  // How long ended messages and the keys of sends are remembered.
+  Millis retention() const { return options_.retention; }
   // False while the calendar of a long stop is still being read: until then overdue messages count as delayed.
   bool caught_up() const { return calendar_.caught_up() && !forced_; }
 
@@ -230,6 +240,8 @@ class MessageBus final : public DueSource {
   Task<void> write_key_run();
 
   // message_bus.cpp
+  Result<> check_new(const std::string& name, const std::string& kind) const;
+  void added(const RecipientRow& row);
   void make_visible(const Entry& entry, const Now& now);
   void log_delivered(const Ready& ready, const Recipient& recipient, const Body& body) const;
   void log_unread_deliveries();

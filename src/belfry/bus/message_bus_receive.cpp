@@ -192,7 +192,7 @@ Task<Result<>> MessageBus::count_attempts_first(const Recipient& recipient, std:
 
 Task<void> MessageBus::await_mailbox(Recipient& recipient, BootTime deadline, std::shared_ptr<Departure> departure) {
   Wake wake;
-  if (departure) departure->wake_ = &wake;
+  if (departure) departure->rings(&wake);
   Mailbox& mailbox = recipient.mailbox;
   mailbox.waiters.push_back(&wake);
   // Woken by a message it is out of the list already; by the deadline, or ended with its connection, it is not.
@@ -202,7 +202,7 @@ Task<void> MessageBus::await_mailbox(Recipient& recipient, BootTime deadline, st
     Departure* departure;
     ~Leave() {
       std::erase(mailbox.waiters, &wake);
-      if (departure) departure->wake_ = nullptr;
+      if (departure) departure->rings(nullptr);
     }
   } leave{mailbox, wake, departure.get()};
   co_await clock_.sleep_until(deadline, wake);

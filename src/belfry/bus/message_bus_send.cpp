@@ -75,9 +75,11 @@ Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing mes
   BELFRY_CHECK(check(message));
   Recipient* const recipient = recipients_.find(message.to);
   if (!recipient)
-    return fail(
-        Errc::unknown_recipient,
-        fmt::format("there is no recipient \"{}\"; add it with POST /v1/agents or belfry agents add", message.to));
+    return fail(Errc::unknown_recipient,
+                fmt::format("there is no recipient \"{}\"; an agent is added with POST /v1/agents or belfry agents add,"
+                            " a person comes with their first session, POST /v1/sessions",
+                            message.to));
+  if (recipient->attendant) BELFRY_CHECK(recipient->attendant->admit(message));
   if (store_.overloaded())
     return fail(Errc::overloaded, "too many sends are waiting for the disk; send again in a moment");
 

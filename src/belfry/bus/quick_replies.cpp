@@ -11,23 +11,6 @@ namespace {
 
 constexpr std::string_view kName = "quickReplies";
 
-// White_Space of Unicode, and two marks that take no room at all.
-bool is_blank(char32_t c) {
-  return c == U' ' || (c >= 0x09 && c <= 0x0D) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200B) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000 ||
-         c == 0xFEFF;
-}
-
-bool is_blank(std::string_view text) {
-  while (!text.empty()) {
-    char32_t c = 0;
-    const int length = utf8_sequence(text, &c);
-    if (length == 0 || !is_blank(c)) return false;
-    text.remove_prefix(static_cast<std::size_t>(length));
-  }
-  return true;
-}
-
 Result<> check_count(std::size_t count) {
   if (count > kQuickRepliesMax)
     return fail(Errc::quickReplies_too_many,

@@ -1,5 +1,7 @@
 #include "belfry/bus/send_request.h"
 
+#include <unordered_set>
+
 #include <fmt/format.h>
 
 #include "belfry/base/limits.h"
@@ -17,6 +19,11 @@ Result<> read_recipients(const json::Fields& fields, SendRequest& request) {
     request.to_is_list = true;
     BELFRY_CHECK(fields.texts("to", kRecipientsPerSendMax, request.to));
     if (request.to.empty()) return fail(Errc::invalid_argument, "to is an empty list; name at least one recipient");
+    std::unordered_set<std::string_view> seen;
+    for (const std::string& name : request.to)
+      if (!seen.insert(name).second)
+        return fail(Errc::invalid_argument,
+                    fmt::format("\"{}\" stands twice in to; each recipient gets the message once", name.substr(0, 80)));
     return {};
   }
   if (to->kind != json::Kind::string) return json::wrong_type("to", *to, "the id of a recipient or a list of them");

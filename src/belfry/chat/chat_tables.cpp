@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "belfry/base/json.h"
+#include "belfry/base/assert.h"
+#include "belfry/base/limits.h"
 
 namespace belfry::chat {
 namespace {
@@ -38,15 +39,36 @@ const store::Migration kMigrations[] = {
       CREATE INDEX question_open ON question(session, asker) WHERE state = 'open';
       CREATE INDEX question_next ON question(next_ms) WHERE next_ms IS NOT NULL;
     )sql"},
+    {2, R"sql(
+      CREATE TABLE private_pair(
+        person TEXT NOT NULL, agent TEXT NOT NULL, session INTEGER NOT NULL, PRIMARY KEY(person, agent)) WITHOUT ROWID;
+      INSERT OR REPLACE INTO private_pair(person, agent, session)
+        SELECT p.name, a.name, s.number FROM session s JOIN member p ON p.session = s.number AND p.person = 1
+        JOIN member a ON a.session = s.number AND a.person = 0 WHERE s.kind = 'private' ORDER BY s.last_ms, s.number;
+      ALTER TABLE line_key ADD COLUMN used_ms INTEGER NOT NULL DEFAULT 0;
+      UPDATE line_key SET used_ms = coalesce(
+        (SELECT l.said_ms FROM line l WHERE l.session = line_key.session AND l.seq = line_key.seq), 0);
+      CREATE INDEX line_key_used ON line_key(used_ms);
+    )sql"},
 };
 
 #define BELFRY_SESSION_COLUMNS "s.number, s.id, s.kind, s.title, s.timezone, s.created_ms, s.last_seq, s.last_ms"
 #define BELFRY_LINE_COLUMNS \
   "l.seq, l.id, l.sender, l.recipient, l.source, l.payload, l.task, l.in_reply_to, l.quick_reply_index, l.closes, " \
   "l.created_ms, l.said_ms"
+// A line, how things stand with its question if it asks, and the line that ended that.
+#define BELFRY_LINES_WITH_QUESTIONS \
+  "SELECT " BELFRY_LINE_COLUMNS \
+  ", q.state, q.answer_by_ms, e.sender, e.payload, e.quick_reply_index, e.said_ms" \
+  " FROM line l LEFT JOIN question q ON q.id = l.id LEFT JOIN line e ON e.session = q.session AND e.seq = q.closed_by "
+#define BELFRY_QUESTION_COLUMNS \
+  "q.id, q.session, q.seq, q.asker, q.person, q.state, q.answer_by_ms, q.next_ms, q.action, q.answer_index, " \
+  "q.reminder, q.every_ms, q.times, q.reminded"
 
 // A page of lines is one answer: payloads may be large.
 constexpr std::size_t kPageBytesMax = 4u << 20;
+// Old keys that go when a new one comes: more than one, so that they become fewer.
+constexpr int kKeysForgottenAtOnce = 4;
 
 std::string_view word(OnTimeout::Action action) {
   switch (action) {
@@ -124,20 +146,74 @@ Line read_line(const Rows& rows) {
   return line;
 }
 
-std::vector<Line> read_page(Connection& connection, Rows rows) {
+Line read_line_with_question(const Rows& rows) {
+  Line line = read_line(rows);
+  if (rows.is_null(12)) return line;
+  QuestionStatus status{.state = parse_question_state(rows.text(12))};
+  if (const auto by = rows.maybe_integer(13)) status.answer_by = wall_from_ms(*by);
+  if (const auto ended = rows.maybe_integer(17)) status.ended_at = wall_from_ms(*ended);
+  const bool has_answer = status.state == QuestionState::answered || status.state == QuestionState::defaulted;
+  if (has_answer && status.ended_at) {
+    status.answer = Answer{.text = text_of(rows.text(15)), .by = std::string(rows.text(14)), .at = *status.ended_at};
+    if (!rows.is_null(16)) status.answer->index = static_cast<int>(rows.integer(16));
+  }
+  line.question = std::move(status);
+  return line;
+}
+
+std::vector<Line> read_page(Rows rows) {
   std::vector<Line> lines;
   std::size_t bytes = 0;
   while (bytes < kPageBytesMax && rows.next()) {
-    lines.push_back(read_line(rows));
-    bytes += lines.back().payload.size() + sizeof(Line);
+    lines.push_back(read_line_with_question(rows));
+    const Line& line = lines.back();
+    bytes += line.payload.size() + sizeof(Line);
+    if (line.question && line.question->answer) bytes += line.question->answer->text.size();
   }
-  for (Line& line : lines)
-    if (const auto question = ChatTables::find_question(connection, line.id))
-      line.question = ChatTables::status(connection, *question);
   return lines;
 }
 
+QuestionRow read_question(const Rows& rows) {
+  return {.id = std::string(rows.text(0)),
+          .session = rows.integer(1),
+          .seq = rows.integer(2),
+          .asker = std::string(rows.text(3)),
+          .person = std::string(rows.text(4)),
+          .state = parse_question_state(rows.text(5)),
+          .answer_by_ms = rows.maybe_integer(6),
+          .next_ms = rows.maybe_integer(7),
+          .on_timeout = {.action = parse_action(rows.text(8)),
+                         .index = static_cast<int>(rows.integer(9)),
+                         .text = std::string(rows.text(10)),
+                         .every = Millis{rows.integer(11)},
+                         .times = static_cast<int>(rows.integer(12))},
+          .reminded = static_cast<int>(rows.integer(13))};
+}
+
+std::vector<QuestionRow> read_questions(Rows rows) {
+  std::vector<QuestionRow> questions;
+  while (rows.next()) questions.push_back(read_question(rows));
+  return questions;
+}
+
+void add_member(Connection& connection, std::int64_t session, const Member& member) {
+  connection.run("INSERT INTO member(session, name, person) VALUES(?1, ?2, ?3)", session, member.id, member.person);
+}
+
 }  // namespace
+
+const char* const ChatTables::kFindPrivate =
+    "SELECT " BELFRY_SESSION_COLUMNS
+    " FROM private_pair p JOIN session s ON s.number = p.session WHERE p.person = ?1 AND p.agent = ?2";
+// `recipient <> ''` is what lets the database use the index of the lines that have one.
+const char* const ChatTables::kLastSpeaker =
+    "SELECT l.sender FROM line l JOIN member m ON m.session = l.session AND m.name = l.sender AND m.person = 0"
+    " WHERE l.session = ?1 AND l.recipient = ?2 AND l.recipient <> '' ORDER BY l.seq DESC LIMIT 1";
+
+bool QuestionRow::is_over(std::int64_t now_ms) const {
+  const bool reminds = on_timeout.action == OnTimeout::Action::remind && reminded < on_timeout.times;
+  return next_ms && *next_ms <= now_ms && !reminds;
+}
 
 void ChatTables::migrate(Connection& connection) {
   store::migrate(connection, "chat", std::begin(kMigrations), std::end(kMigrations));
@@ -148,6 +224,8 @@ void ChatTables::migrate(Connection& connection) {
 SessionRow ChatTables::create(Connection& connection, Session session, const std::string& key) {
   SessionRow row{.number = 0, .session = std::move(session)};
   const Session& made = row.session;
+  const bool pair = made.people().size() == 1 && made.agents().size() == 1;
+  BELFRY_ASSERT(made.kind == SessionKind::group || pair);
   connection.run(
       "INSERT INTO session(id, kind, title, timezone, created_ms, last_seq, last_ms) VALUES(?1,?2,?3,?4,?5,0,?5)",
       made.id, word(made.kind), made.title, made.timezone, to_ms(made.created_at));
@@ -157,6 +235,9 @@ SessionRow ChatTables::create(Connection& connection, Session session, const std
     row.number = rows.integer(0);
   }
   for (const Member& member : made.members) add_member(connection, row.number, member);
+  if (made.kind == SessionKind::private_chat)
+    connection.run("INSERT OR REPLACE INTO private_pair(person, agent, session) VALUES(?1, ?2, ?3)",
+                   made.people().front(), made.agents().front(), row.number);
   if (!key.empty()) connection.run("INSERT INTO session_key(key, session) VALUES(?1, ?2)", key, row.number);
   return row;
 }
@@ -180,22 +261,19 @@ std::optional<SessionRow> ChatTables::find_by_key(Connection& connection, const 
 
 std::optional<SessionRow> ChatTables::find_private(Connection& connection, const std::string& person,
                                                    const std::string& agent) {
-  return first_session(
-      connection,
-      connection.query("SELECT " BELFRY_SESSION_COLUMNS
-                       " FROM member p JOIN member a ON a.session = p.session AND a.name = ?2 AND a.person = 0"
-                       " JOIN session s ON s.number = p.session"
-                       " WHERE p.name = ?1 AND p.person = 1 AND s.kind = 'private'"
-                       " ORDER BY s.last_ms DESC, s.number DESC LIMIT 1",
-                       person, agent));
+  return first_session(connection, connection.query(kFindPrivate, person, agent));
 }
 
-ChatTables::SessionPage ChatTables::list(Connection& connection, const std::string& member, const std::string& after,
-                                         int limit) {
+Result<ChatTables::SessionPage> ChatTables::list(Connection& connection, const std::string& member,
+                                                 const std::string& after, int limit) {
   std::int64_t before = INT64_MAX;
   if (!after.empty()) {
     auto rows = connection.query("SELECT number FROM session WHERE id = ?1", after);
-    if (rows.next()) before = rows.integer(0);
+    if (!rows.next())
+      return fail(Errc::invalid_argument, fmt::format("after: there is no session \"{}\"; the next of the page before"
+                                                      " belongs there",
+                                                      after.substr(0, kIdBytesMax)));
+    before = rows.integer(0);
   }
   SessionPage page;
   std::vector<std::int64_t> numbers;
@@ -223,15 +301,6 @@ ChatTables::SessionPage ChatTables::list(Connection& connection, const std::stri
   return page;
 }
 
-void ChatTables::add_member(Connection& connection, std::int64_t session, const Member& member) {
-  connection.run("INSERT OR IGNORE INTO member(session, name, person) VALUES(?1, ?2, ?3)", session, member.id,
-                 member.person);
-}
-
-void ChatTables::remove_member(Connection& connection, std::int64_t session, const std::string& member) {
-  connection.run("DELETE FROM member WHERE session = ?1 AND name = ?2", session, member);
-}
-
 // --- lines ---
 
 void ChatTables::append(Connection& connection, SessionRow& session, Line& line) {
@@ -245,12 +314,17 @@ void ChatTables::append(Connection& connection, SessionRow& session, Line& line)
       join(line.closes), to_ms(line.created_at), to_ms(line.said_at));
   connection.run("UPDATE session SET last_seq = ?2, last_ms = ?3 WHERE number = ?1", session.number, line.seq,
                  to_ms(line.said_at));
+  const std::vector<std::string> people = session.session.people();
+  const std::vector<std::string> agents = session.session.agents();
+  if (session.session.kind == SessionKind::private_chat && !people.empty() && !agents.empty())
+    connection.run("UPDATE private_pair SET session = ?3 WHERE person = ?1 AND agent = ?2 AND session <> ?3",
+                   people.front(), agents.front(), session.number);
 }
 
 std::optional<Line> ChatTables::find_line(Connection& connection, const std::string& id) {
-  auto rows = connection.query("SELECT " BELFRY_LINE_COLUMNS " FROM line l WHERE l.id = ?1", id);
+  auto rows = connection.query(BELFRY_LINES_WITH_QUESTIONS "WHERE l.id = ?1", id);
   if (!rows.next()) return std::nullopt;
-  return read_line(rows);
+  return read_line_with_question(rows);
 }
 
 std::optional<std::int64_t> ChatTables::session_of(Connection& connection, const std::string& line) {
@@ -260,42 +334,43 @@ std::optional<std::int64_t> ChatTables::session_of(Connection& connection, const
 }
 
 std::vector<Line> ChatTables::read(Connection& connection, std::int64_t session, std::int64_t after, int limit) {
-  return read_page(connection,
-                   connection.query("SELECT " BELFRY_LINE_COLUMNS
-                                    " FROM line l WHERE l.session = ?1 AND l.seq > ?2 ORDER BY l.seq LIMIT ?3",
+  return read_page(connection.query(BELFRY_LINES_WITH_QUESTIONS
+                                    "WHERE l.session = ?1 AND l.seq > ?2 ORDER BY l.seq LIMIT ?3",
                                     session, after, limit));
 }
 
 std::vector<Line> ChatTables::read_before(Connection& connection, std::int64_t session, std::int64_t before,
                                           int limit) {
-  auto lines = read_page(
-      connection, connection.query("SELECT " BELFRY_LINE_COLUMNS
-                                   " FROM line l WHERE l.session = ?1 AND l.seq < ?2 ORDER BY l.seq DESC LIMIT ?3",
-                                   session, before, limit));
+  auto lines = read_page(connection.query(BELFRY_LINES_WITH_QUESTIONS
+                                          "WHERE l.session = ?1 AND l.seq < ?2 ORDER BY l.seq DESC LIMIT ?3",
+                                          session, before, limit));
   std::reverse(lines.begin(), lines.end());
   return lines;
 }
 
 std::optional<std::string> ChatTables::last_speaker_to(Connection& connection, std::int64_t session,
                                                        const std::string& person) {
-  auto rows = connection.query(
-      "SELECT l.sender FROM line l JOIN member m ON m.session = l.session AND m.name = l.sender AND m.person = 0"
-      " WHERE l.session = ?1 AND l.recipient = ?2 ORDER BY l.seq DESC LIMIT 1",
-      session, person);
+  auto rows = connection.query(kLastSpeaker, session, person);
   if (!rows.next()) return std::nullopt;
   return std::string(rows.text(0));
 }
 
 std::optional<ChatTables::KnownKey> ChatTables::find_key(Connection& connection, std::int64_t session,
-                                                         const std::string& key) {
-  auto rows = connection.query("SELECT body, seq, line FROM line_key WHERE session = ?1 AND key = ?2", session, key);
+                                                         const std::string& key, std::int64_t since_ms) {
+  auto rows = connection.query("SELECT body, seq, line FROM line_key WHERE session = ?1 AND key = ?2 AND used_ms >= ?3",
+                               session, key, since_ms);
   if (!rows.next()) return std::nullopt;
   return KnownKey{rows.integer(0), rows.integer(1), std::string(rows.text(2))};
 }
 
-void ChatTables::add_key(Connection& connection, std::int64_t session, const std::string& key, const KnownKey& known) {
-  connection.run("INSERT INTO line_key(session, key, body, seq, line) VALUES(?1, ?2, ?3, ?4, ?5)", session, key,
-                 known.body, known.seq, known.line);
+void ChatTables::add_key(Connection& connection, std::int64_t session, const std::string& key, const KnownKey& known,
+                         std::int64_t now_ms, std::int64_t since_ms) {
+  connection.run(
+      "DELETE FROM line_key WHERE (session, key) IN"
+      " (SELECT session, key FROM line_key WHERE used_ms < ?1 ORDER BY used_ms LIMIT ?2)",
+      since_ms, kKeysForgottenAtOnce);
+  connection.run("INSERT OR REPLACE INTO line_key(session, key, body, seq, line, used_ms) VALUES(?1,?2,?3,?4,?5,?6)",
+                 session, key, known.body, known.seq, known.line, now_ms);
 }
 
 // --- questions ---
@@ -310,34 +385,17 @@ void ChatTables::ask(Connection& connection, const QuestionRow& question) {
 }
 
 std::optional<QuestionRow> ChatTables::find_question(Connection& connection, const std::string& id) {
-  auto rows = connection.query(
-      "SELECT id, session, seq, asker, person, state, answer_by_ms, next_ms, action, answer_index, reminder, every_ms,"
-      " times, reminded FROM question WHERE id = ?1",
-      id);
+  auto rows = connection.query("SELECT " BELFRY_QUESTION_COLUMNS " FROM question q WHERE q.id = ?1", id);
   if (!rows.next()) return std::nullopt;
-  return QuestionRow{.id = std::string(rows.text(0)),
-                     .session = rows.integer(1),
-                     .seq = rows.integer(2),
-                     .asker = std::string(rows.text(3)),
-                     .person = std::string(rows.text(4)),
-                     .state = parse_question_state(rows.text(5)),
-                     .answer_by_ms = rows.maybe_integer(6),
-                     .next_ms = rows.maybe_integer(7),
-                     .on_timeout = {.action = parse_action(rows.text(8)),
-                                    .index = static_cast<int>(rows.integer(9)),
-                                    .text = std::string(rows.text(10)),
-                                    .every = Millis{rows.integer(11)},
-                                    .times = static_cast<int>(rows.integer(12))},
-                     .reminded = static_cast<int>(rows.integer(13))};
+  return read_question(rows);
 }
 
-std::vector<std::string> ChatTables::open_questions(Connection& connection, std::int64_t session,
-                                                    const std::string& asker) {
-  std::vector<std::string> ids;
-  auto rows = connection.query(
-      "SELECT id FROM question WHERE session = ?1 AND asker = ?2 AND state = 'open' ORDER BY seq", session, asker);
-  while (rows.next()) ids.emplace_back(rows.text(0));
-  return ids;
+std::vector<QuestionRow> ChatTables::open_questions(Connection& connection, std::int64_t session,
+                                                    const std::string& asker, const std::string& person) {
+  return read_questions(connection.query("SELECT " BELFRY_QUESTION_COLUMNS
+                                         " FROM question q WHERE q.session = ?1 AND q.asker = ?2 AND q.state = 'open'"
+                                         " AND q.person = ?3 ORDER BY q.seq",
+                                         session, asker, person));
 }
 
 bool ChatTables::close(Connection& connection, const std::string& id, QuestionState state, std::int64_t by_seq) {
@@ -351,33 +409,20 @@ bool ChatTables::reminded(Connection& connection, const std::string& id, int tim
                         next_ms) == 1;
 }
 
-std::vector<std::string> ChatTables::due_questions(Connection& connection, std::int64_t now_ms, int limit) {
-  std::vector<std::string> ids;
-  auto rows =
-      connection.query("SELECT id FROM question WHERE next_ms <= ?1 ORDER BY next_ms, id LIMIT ?2", now_ms, limit);
-  while (rows.next()) ids.emplace_back(rows.text(0));
-  return ids;
+void ChatTables::forget_deadline(Connection& connection, const std::string& id) {
+  connection.run("UPDATE question SET next_ms = NULL WHERE id = ?1", id);
+}
+
+std::vector<QuestionRow> ChatTables::due_questions(Connection& connection, std::int64_t now_ms, int limit) {
+  return read_questions(connection.query("SELECT " BELFRY_QUESTION_COLUMNS
+                                         " FROM question q WHERE q.next_ms <= ?1 ORDER BY q.next_ms, q.id LIMIT ?2",
+                                         now_ms, limit));
 }
 
 std::optional<std::int64_t> ChatTables::next_due(Connection& connection) {
   auto rows = connection.query("SELECT next_ms FROM question WHERE next_ms IS NOT NULL ORDER BY next_ms LIMIT 1");
   if (!rows.next()) return std::nullopt;
   return rows.integer(0);
-}
-
-QuestionStatus ChatTables::status(Connection& connection, const QuestionRow& question) {
-  QuestionStatus status{.state = question.state};
-  if (question.answer_by_ms) status.answer_by = wall_from_ms(*question.answer_by_ms);
-  if (question.state != QuestionState::answered && question.state != QuestionState::defaulted) return status;
-  auto rows = connection.query("SELECT " BELFRY_LINE_COLUMNS
-                               " FROM question q JOIN line l ON l.session = q.session AND l.seq = q.closed_by"
-                               " WHERE q.id = ?1",
-                               question.id);
-  if (!rows.next()) return status;
-  const Line line = read_line(rows);
-  status.answer =
-      Answer{.index = line.quick_reply_index, .text = text_of(line.payload), .by = line.from, .at = line.said_at};
-  return status;
 }
 
 std::vector<std::string> ChatTables::problems(Connection& connection) {

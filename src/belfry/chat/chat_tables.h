@@ -1,10 +1,11 @@
 // The tables of conversations, and every statement on them. All of it runs on the store's thread.
 //
-//   session    one row a conversation, with the number of its last line
-//   member     who is in it
-//   line       what was said, by (session, seq)
-//   line_key   the keys under which clients said something: a repeat finds its line
-//   question   lines that ask; `next_ms` is when something happens to an open one
+//   session       one row a conversation, with the number of its last line
+//   member        who is in it
+//   private_pair  the private conversation of a person and an agent that was used last
+//   line          what was said, by (session, seq)
+//   line_key      the keys under which clients said something: a repeat finds its line
+//   question      lines that ask; `next_ms` is when something happens to an open one
 #pragma once
 
 #include <optional>
@@ -33,11 +34,18 @@ struct QuestionRow {
   std::optional<std::int64_t> next_ms;
   OnTimeout on_timeout;
   int reminded = 0;
+
+  // Its last moment has passed: no answer counts any more, even if the deadline has not been worked off yet.
+  bool is_over(std::int64_t now_ms) const;
 };
 
 class ChatTables {
  public:
   static void migrate(store::Connection& connection);
+
+  // Constants, so that a test can ask how they are looked up: both are asked for with every message.
+  static const char* const kFindPrivate;
+  static const char* const kLastSpeaker;
 
   // --- sessions ---
   static SessionRow create(store::Connection& connection, Session session, const std::string& key);
@@ -51,11 +59,9 @@ class ChatTables {
     std::vector<Session> sessions;
     std::string next;
   };
-  // Newest first; `member` may be empty; `after` is the id where the page before ended.
-  static SessionPage list(store::Connection& connection, const std::string& member, const std::string& after,
-                          int limit);
-  static void add_member(store::Connection& connection, std::int64_t session, const Member& member);
-  static void remove_member(store::Connection& connection, std::int64_t session, const std::string& member);
+  // Newest first; `member` may be empty; `after` is the id where the page before ended, and refused if there is no such.
+  static Result<SessionPage> list(store::Connection& connection, const std::string& member, const std::string& after,
+                                  int limit);
 
   // --- lines ---
   // Gives the line the next number of its session.
@@ -75,22 +81,26 @@ class ChatTables {
     std::int64_t seq = 0;
     std::string line;
   };
-  static std::optional<KnownKey> find_key(store::Connection& connection, std::int64_t session, const std::string& key);
+  // Keys that were used before `since_ms` count as forgotten, and adding one removes some of them.
+  static std::optional<KnownKey> find_key(store::Connection& connection, std::int64_t session, const std::string& key,
+                                          std::int64_t since_ms);
   static void add_key(store::Connection& connection, std::int64_t session, const std::string& key,
-                      const KnownKey& known);
+                      const KnownKey& known, std::int64_t now_ms, std::int64_t since_ms);
 
   // --- questions ---
   static void ask(store::Connection& connection, const QuestionRow& question);
   static std::optional<QuestionRow> find_question(store::Connection& connection, const std::string& id);
-  static std::vector<std::string> open_questions(store::Connection& connection, std::int64_t session,
-                                                 const std::string& asker);
+  // What `asker` wants to know from `person` here.
+  static std::vector<QuestionRow> open_questions(store::Connection& connection, std::int64_t session,
+                                                 const std::string& asker, const std::string& person);
   // Ends an open question by a line of its session. False if it was not open any more.
   static bool close(store::Connection& connection, const std::string& id, QuestionState state, std::int64_t by_seq);
   // Moves an open question's next moment. False if it was not open any more.
   static bool reminded(store::Connection& connection, const std::string& id, int times, std::int64_t next_ms);
-  static std::vector<std::string> due_questions(store::Connection& connection, std::int64_t now_ms, int limit);
+  // Nothing happens to it any more.
+  static void forget_deadline(store::Connection& connection, const std::string& id);
+  static std::vector<QuestionRow> due_questions(store::Connection& connection, std::int64_t now_ms, int limit);
   static std::optional<std::int64_t> next_due(store::Connection& connection);
-  static QuestionStatus status(store::Connection& connection, const QuestionRow& question);
 
   // What must hold between the tables, for `doctor`: one line a problem.
   static std::vector<std::string> problems(store::Connection& connection);

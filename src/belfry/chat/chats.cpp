@@ -10,21 +10,63 @@
 namespace belfry::chat {
 namespace {
 
-// Who is waited for at most: a conversation with more readers than this has a mistake in it.
+// Who waits at most: a conversation with more readers than this has a mistake in it.
 constexpr std::size_t kReadersMax = 1'000;
+
+// Stands in the list of those who wait for a session's lines.
+struct Reader {
+  Reader(std::unordered_map<std::string, std::vector<Wake*>>& all, std::string wanted,
+         std::shared_ptr<bus::Departure> leaving)
+      : readers(all), session(std::move(wanted)), departure(std::move(leaving)) {
+    readers[session].push_back(&wake);
+    if (departure) departure->rings(&wake);
+  }
+  ~Reader() {
+    const auto at = readers.find(session);
+    std::erase(at->second, &wake);
+    if (at->second.empty()) readers.erase(at);
+    if (departure) departure->rings(nullptr);
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  std::unordered_map<std::string, std::vector<Wake*>>& readers;
+  std::string session;
+  std::shared_ptr<bus::Departure> departure;
+  Wake wake;
+};
+
+Result<> check_limit(int limit) {
+  if (limit >= 1 && limit <= kLinesPageMax) return {};
+  return fail(Errc::invalid_argument, fmt::format("limit is {}; 1 to {} are possible", limit, kLinesPageMax));
+}
 
 std::unexpected<Error> no_session(const std::string& id) {
   return fail(Errc::not_found, fmt::format("there is no session \"{}\"", id.substr(0, kIdBytesMax)));
 }
 
+// Of names in order.
+Result<> check_once(const std::vector<std::string>& names) {
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return {};
+  return fail(Errc::invalid_argument, fmt::format("\"{}\" stands twice; each member is named once", *twice));
+}
+
 Result<> check_members(const NewSession& wanted) {
   if (wanted.people.empty()) return fail(Errc::invalid_argument, "a session needs a person in it");
   if (wanted.agents.empty()) return fail(Errc::invalid_argument, "a session needs an agent in it");
+  BELFRY_CHECK(check_once(wanted.people));
+  BELFRY_CHECK(check_once(wanted.agents));
   if (wanted.kind == SessionKind::private_chat && wanted.people.size() + wanted.agents.size() != 2)
     return fail(Errc::invalid_argument, "a private session has one person and one agent; others are a group");
   if (wanted.people.size() + wanted.agents.size() > kMembersMax)
     return fail(Errc::limit_exceeded, fmt::format("a session has at most {} members", kMembersMax));
-  for (const std::string& name : wanted.people) BELFRY_CHECK(bus::check_id("user", name));
+  for (const std::string& name : wanted.people) {
+    BELFRY_CHECK(bus::check_id("user", name));
+    if (name == kBelfry)
+      return fail(Errc::invalid_id,
+                  fmt::format("\"{}\" is the name that Belfry itself speaks under; a person needs another one", name));
+  }
   for (const std::string& name : wanted.agents) {
     BELFRY_CHECK(bus::check_id("agent", name));
     if (std::find(wanted.people.begin(), wanted.people.end(), name) != wanted.people.end())
@@ -45,13 +87,17 @@ Result<> check(const NewSession& wanted) {
   return {};
 }
 
-// What a repeat under the same key must agree on.
-bool is_same(const Session& made, const NewSession& wanted) {
-  std::vector<std::string> people = wanted.people;
-  std::vector<std::string> agents = wanted.agents;
-  std::sort(people.begin(), people.end());
-  std::sort(agents.begin(), agents.end());
-  return made.kind == wanted.kind && made.people() == people && made.agents() == agents;
+// The session that was made under this key, if there is one; a repeat must agree with it in everything.
+Result<std::optional<Session>> made_before(store::Connection& connection, const NewSession& wanted) {
+  if (wanted.key.empty()) return std::nullopt;
+  const auto made = ChatTables::find_by_key(connection, wanted.key);
+  if (!made) return std::nullopt;
+  const Session& session = made->session;
+  const bool same = session.kind == wanted.kind && session.people() == wanted.people &&
+                    session.agents() == wanted.agents && session.title == wanted.title &&
+                    session.timezone == wanted.timezone;
+  if (!same) return fail(Errc::key_conflict, fmt::format("the key was used for another session, {}", session.id));
+  return session;
 }
 
 }  // namespace
@@ -71,10 +117,15 @@ void Chats::start() {
   timekeeper_.look_again();
 }
 
-Task<void> Chats::stop() {
-  stopping_ = true;
+void Chats::release_readers() {
+  releasing_ = true;
   for (const auto& [session, readers] : readers_)
     for (Wake* const reader : readers) reader->ring();
+}
+
+Task<void> Chats::stop() {
+  stopping_ = true;
+  release_readers();
   for (Wake* const pause : pauses_) pause->ring();
   co_await tasks_.join();
 }
@@ -99,18 +150,9 @@ void Chats::tell(const Said& said) {
 // --- people and sessions ---
 
 Task<Result<>> Chats::add_person(std::string name) {
-  BELFRY_CO_CHECK(bus::check_id("user", name));
-  auto known = bus_.recipient(name);
-  if (!known) {
-    const auto added = co_await bus_.add_recipient(name, kPersonKind);
-    if (!added && added.error().code != Errc::already_exists) co_return std::unexpected(added.error());
-    known = bus_.recipient(name);
-    if (!known) co_return std::unexpected(known.error());
-  }
-  if (known->kind != kPersonKind)
-    co_return fail(Errc::already_exists,
-                   fmt::format("\"{}\" is an agent; people and agents share one namespace", name));
-  co_return Result<>{};
+  if (is_person(name)) co_return Result<>{};
+  auto nothing_else = [](store::Connection&) -> Result<bool> { return true; };
+  co_return co_await bus_.add_recipients({std::move(name)}, kPersonKind, std::move(nothing_else));
 }
 
 std::vector<std::string> Chats::people() const {
@@ -120,19 +162,33 @@ std::vector<std::string> Chats::people() const {
   return names;
 }
 
-Task<Result<Chats::Opened>> Chats::open(NewSession wanted) {
-  BELFRY_CO_CHECK(check(wanted));
+// Agents that are there, and no agent among the people.
+Result<> Chats::check_known(const NewSession& wanted) const {
   for (const std::string& agent : wanted.agents) {
     const auto known = bus_.recipient(agent);
     if (!known)
-      co_return fail(Errc::unknown_recipient, fmt::format("there is no agent \"{}\"; add it with POST /v1/agents or"
-                                                          " belfry agents add",
-                                                          agent));
+      return fail(Errc::unknown_recipient,
+                  fmt::format("there is no agent \"{}\"; add it with POST /v1/agents or belfry agents add", agent));
     if (known->kind == kPersonKind)
-      co_return fail(Errc::invalid_argument,
-                     fmt::format("\"{}\" is a person, and stands where an agent belongs", agent));
+      return fail(Errc::invalid_argument, fmt::format("\"{}\" is a person, and stands where an agent belongs", agent));
   }
-  for (const std::string& person : wanted.people) BELFRY_CO_CHECK(co_await add_person(person));
+  for (const std::string& person : wanted.people)
+    if (const auto known = bus_.recipient(person); known && known->kind != kPersonKind)
+      return fail(Errc::already_exists,
+                  fmt::format("\"{}\" is an agent; people and agents share one namespace", person));
+  return {};
+}
+
+Task<Result<Chats::Opened>> Chats::open(NewSession wanted) {
+  std::sort(wanted.people.begin(), wanted.people.end());
+  std::sort(wanted.agents.begin(), wanted.agents.end());
+  BELFRY_CO_CHECK(check(wanted));
+  if (!wanted.key.empty()) {  // a repeat succeeds even if an agent is gone by now
+    auto look = [wanted](store::Connection& connection) { return made_before(connection, wanted); };
+    BELFRY_CO_TRY(std::optional<Session> made, co_await store_.read<std::optional<Session>>(std::move(look)));
+    if (made) co_return Opened{std::move(*made), true};
+  }
+  BELFRY_CO_CHECK(check_known(wanted));
 
   Session session{.id = new_id(),
                   .kind = wanted.kind,
@@ -142,19 +198,17 @@ Task<Result<Chats::Opened>> Chats::open(NewSession wanted) {
                   .last_at = now()};
   for (const std::string& person : wanted.people) session.members.push_back({person, true});
   for (const std::string& agent : wanted.agents) session.members.push_back({agent, false});
-  auto job = [session, wanted](store::Connection& connection) -> Result<Opened> {
-    if (!wanted.key.empty())
-      if (const auto made = ChatTables::find_by_key(connection, wanted.key)) {
-        if (!is_same(made->session, wanted))
-          return fail(Errc::key_conflict, fmt::format("the key was used for another session, {}", made->session.id));
-        return Opened{made->session, true};
-      }
-    return Opened{ChatTables::create(connection, session, wanted.key).session, false};
+  auto opened = std::make_shared<Opened>();
+  auto create = [session, wanted, opened](store::Connection& connection) -> Result<bool> {
+    BELFRY_TRY(std::optional<Session> made, made_before(connection, wanted));  // meanwhile
+    opened->repeated = made.has_value();
+    opened->session = made ? std::move(*made) : ChatTables::create(connection, session, wanted.key).session;
+    return !opened->repeated;
   };
-  BELFRY_CO_TRY(Opened opened, co_await store_.write<Opened>(std::move(job)));
-  if (!opened.repeated)
-    log::info("chat.session_opened", "", {{"session", opened.session.id}, {"kind", word(opened.session.kind)}});
-  co_return opened;
+  BELFRY_CO_CHECK(co_await bus_.add_recipients(wanted.people, kPersonKind, std::move(create)));
+  if (!opened->repeated)
+    log::info("chat.session_opened", "", {{"session", opened->session.id}, {"kind", word(opened->session.kind)}});
+  co_return std::move(*opened);
 }
 
 Task<Result<Session>> Chats::session(std::string id) {
@@ -167,48 +221,46 @@ Task<Result<Session>> Chats::session(std::string id) {
 }
 
 Task<Result<ChatTables::SessionPage>> Chats::sessions(std::string member, std::string after, int limit) {
-  auto job = [member, after, limit](store::Connection& connection) -> Result<ChatTables::SessionPage> {
-    return ChatTables::list(connection, member, after, std::clamp(limit, 1, kLinesPageMax));
+  BELFRY_CO_CHECK(check_limit(limit));
+  auto job = [member, after, limit](store::Connection& connection) {
+    return ChatTables::list(connection, member, after, limit);
   };
   co_return co_await store_.read<ChatTables::SessionPage>(std::move(job));
 }
 
 // --- reading ---
 
+Task<Result<std::vector<Line>>> Chats::look(LinesRequest request) {
+  auto job = [request](store::Connection& connection) -> Result<std::vector<Line>> {
+    const auto found = ChatTables::find(connection, request.session);
+    if (!found) return no_session(request.session);
+    if (request.before) return ChatTables::read_before(connection, found->number, *request.before, request.limit);
+    return ChatTables::read(connection, found->number, request.after, request.limit);
+  };
+  co_return co_await store_.read<std::vector<Line>>(std::move(job));
+}
+
 Task<Result<std::vector<Line>>> Chats::lines(LinesRequest request) {
-  if (request.limit < 1 || request.limit > kLinesPageMax)
-    co_return fail(Errc::invalid_argument,
-                   fmt::format("limit is {}; 1 to {} are possible", request.limit, kLinesPageMax));
+  BELFRY_CO_CHECK(check_limit(request.limit));
   if (request.wait < Millis{0} || request.wait > kReceiveWaitMax)
     co_return fail(Errc::invalid_argument,
                    fmt::format("waitMs is {}; 0 to {} are possible", request.wait.count(), kReceiveWaitMax.count()));
   const BootTime deadline = clock_.now().boot + request.wait;
-  Wake wake;
-  // In the list before the first look: a line that comes while we read rings already.
-  std::vector<Wake*>& readers = readers_[request.session];
-  if (readers.size() >= kReadersMax) co_return fail(Errc::overloaded, "too many wait for lines of this session");
-  readers.push_back(&wake);
-  struct Leave {
-    Chats& chats;
-    const std::string& session;
-    Wake& wake;
-    ~Leave() {
-      const auto at = chats.readers_.find(session);
-      std::erase(at->second, &wake);
-      if (at->second.empty()) chats.readers_.erase(at);
-    }
-  } leave{*this, request.session, wake};
+  std::optional<Reader> reader;  // in the list of those who wait: only if there is something to wait for
   while (true) {
-    auto job = [request](store::Connection& connection) -> Result<std::vector<Line>> {
-      const auto found = ChatTables::find(connection, request.session);
-      if (!found) return no_session(request.session);
-      if (request.before) return ChatTables::read_before(connection, found->number, *request.before, request.limit);
-      return ChatTables::read(connection, found->number, request.after, request.limit);
-    };
-    auto lines = co_await store_.read<std::vector<Line>>(std::move(job));
+    auto lines = co_await look(request);
     const bool enough = !lines || !lines->empty() || request.before;
-    if (enough || stopping_ || clock_.now().boot >= deadline) co_return lines;
-    co_await clock_.sleep_until(deadline, wake);
+    const bool left = request.departure && request.departure->left();
+    if (enough || left || releasing_ || clock_.now().boot >= deadline) co_return lines;
+    if (reader) {
+      co_await clock_.sleep_until(deadline, reader->wake);
+      continue;
+    }
+    if (readers_[request.session].size() >= kReadersMax)
+      co_return fail(Errc::overloaded,
+                     fmt::format("{} wait for lines of this session already; read without waitMs", kReadersMax));
+    // And look again: from here on a line rings, but one may have come before.
+    reader.emplace(readers_, request.session, request.departure);
   }
 }
 

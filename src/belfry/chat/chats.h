@@ -4,8 +4,9 @@
 // loses a line; a call that returned success is on the disk. A line with quick replies is a question: the first answer
 // wins, a typed reply closes what its agent asked, and a deadline may end it (Q7, Q9).
 //
-// What reaches a person goes through say(), whatever it is (A8). What a person says goes through post(), which hands it to
-// the agents it is meant for in the same transaction.
+// What reaches a person is a Saying, and written in one place whatever it is (A8): what the bus has for people, and what
+// deadlines say. What a person says goes through post(), which hands it to the agents it is meant for in the same
+// transaction.
 //
 // Lives on the kernel's thread.
 #pragma once
@@ -64,7 +65,7 @@ struct Posted {
 
 // Something that is said to a person.
 struct Saying {
-  std::string id;       // said once under this id; empty: a new one
+  std::string id;       // said once under this id
   std::string session;  // empty, or one without the two: their private conversation, made if there is none (A7)
   std::string from;
   std::string to;
@@ -72,7 +73,10 @@ struct Saying {
   std::string payload;
   std::string task_id;
   std::string in_reply_to;
+  std::optional<int> quick_reply_index;
+  std::vector<std::string> closes;
   std::optional<WallTime> created_at;  // when it was written, if not now
+  std::string new_session;             // the id of the private conversation if one has to be made
 };
 
 struct LinesRequest {
@@ -80,7 +84,8 @@ struct LinesRequest {
   std::int64_t after = 0;
   std::optional<std::int64_t> before;  // the last lines before this one instead
   int limit = 100;
-  Millis wait{0};  // for something to come, if there is nothing
+  Millis wait{0};                             // for something to come, if there is nothing
+  std::shared_ptr<bus::Departure> departure;  // none: the reader stays to the end
 };
 
 // Hears every line once it is on the disk: live histories, sockets, memories.
@@ -89,6 +94,8 @@ class Listener {
   virtual ~Listener() = default;
   virtual void said(const std::string& session, const Line& line) = 0;
 };
+
+struct Ending;  // what a deadline does to its question
 
 class Chats final : public DueSource, public bus::Attendant {
  public:
@@ -99,7 +106,9 @@ class Chats final : public DueSource, public bus::Attendant {
 
   // After bus.start().
   void start();
-  // Ends what runs; await it before the bus stops.
+  // From here on nobody waits for lines: readers get what there is.
+  void release_readers();
+  // Ends what runs, which needs the bus: await it before the bus stops.
   Task<void> stop();
   void listen(Listener& listener) { listeners_.push_back(&listener); }
   void unlisten(Listener& listener) { std::erase(listeners_, &listener); }
@@ -117,40 +126,37 @@ class Chats final : public DueSource, public bus::Attendant {
 
   // --- lines ---
   Task<Result<Posted>> post(Post post);
-  Task<Result<Posted>> say(Saying saying);
   Task<Result<std::vector<Line>>> lines(LinesRequest request);
 
   std::optional<Due> next_due(const Now& now) const override;
   Task<int> fire_due(Now now, int limit) override;
   void arrived(const std::string& person) override;
+  Result<> admit(const bus::Outgoing& message) const override;
 
  private:
-  struct Plan;  // whom a post goes to
   struct Said {
     std::string session;
     Line line;
   };
 
-  // chats_post.cpp
-  Task<Result<Plan>> plan(const Post& post);
-  Result<std::vector<std::string>> addressees(const Post& post, const Plan& plan) const;
-  std::vector<bus::Outgoing> to_agents(const Plan& plan, const Line& line, std::vector<std::string>& warnings) const;
+  // chats.cpp
+  Result<> check_known(const NewSession& wanted) const;
+  Task<Result<std::vector<Line>>> look(LinesRequest request);
 
   // chats_deliver.cpp: what the bus has for people
-  Result<std::optional<Said>> write_saying(store::Connection& connection, const Saying& saying, WallTime now,
-                                           const std::string& session_id) const;
+  static std::optional<Said> write_saying(store::Connection& connection, const Saying& saying, WallTime now);
+  bool is_person(const std::string& name) const;
   void deliver_more();
   Task<void> deliver(std::string person);
+  Task<bool> deliver_some(std::string person);
+  Saying saying_of(bus::Delivery delivery);
   Task<bool> write_deliveries(std::string person, std::vector<std::string> leases,
                               std::vector<bus::Delivery> deliveries);
-  Result<std::vector<Said>> write_sayings(store::Connection& connection,
-                                          const std::vector<std::pair<Saying, std::string>>& sayings,
-                                          WallTime now) const;
   Task<void> pause(Millis duration);
 
   // chats_deadlines.cpp
   Task<void> end_questions();
-  Task<Result<>> end_question(std::string id);
+  Task<Result<>> end_together(std::vector<Ending> endings, std::vector<std::string> lost);
 
   std::string new_id();
   void tell(const Said& said);
@@ -172,6 +178,7 @@ class Chats final : public DueSource, public bus::Attendant {
   std::optional<std::int64_t> next_deadline_ms_;
   bool ending_questions_ = false;
   std::optional<BootTime> not_before_;  // the disk failed: questions wait until then
+  bool releasing_ = false;
   bool stopping_ = false;
   TaskGroup tasks_;
 };

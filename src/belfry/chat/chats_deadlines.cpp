@@ -1,25 +1,27 @@
 // Questions that nobody answered in time (Q9).
 #include <fmt/format.h>
 
+#include "belfry/base/assert.h"
 #include "belfry/base/json.h"
 #include "belfry/base/log.h"
 #include "belfry/bus/quick_replies.h"
 #include "belfry/chat/chats.h"
 
 namespace belfry::chat {
-namespace {
-
-constexpr int kQuestionsAtOnce = 50;
-constexpr Millis kTryAgain{1'000};
 
 // What a deadline does to its question, as it stands at that moment.
 struct Ending {
-  bool happens = false;
   QuestionState state = QuestionState::open;  // open: it is only a reminder
   std::string session;
   QuestionRow question;
   Line asked;
 };
+
+namespace {
+
+// In one transaction: whoever answers waits for at most that many.
+constexpr int kQuestionsAtOnce = 50;
+constexpr Millis kTryAgain{1'000};
 
 std::string default_text(const Ending& ending) {
   const auto replies = bus::quick_replies_of(ending.asked.payload);
@@ -27,34 +29,33 @@ std::string default_text(const Ending& ending) {
   return index < replies.size() ? replies[index] : std::string();
 }
 
-// The line that the deadline says.
-Line line_of(const Ending& ending, const std::string& id, WallTime now) {
+// What the person sees of it.
+Saying saying_for(const Ending& ending, std::string id) {
   const OnTimeout& late = ending.question.on_timeout;
-  Line line{.id = id,
-            .from = kBelfry,
-            .to = ending.question.person,
-            .source = Source::system,
-            .task_id = ending.asked.task_id,
-            .in_reply_to = ending.question.id,
-            .created_at = now,
-            .said_at = now};
+  Saying saying{.id = std::move(id),
+                .session = ending.session,
+                .from = kBelfry,
+                .to = ending.question.person,
+                .source = Source::system,
+                .task_id = ending.asked.task_id,
+                .in_reply_to = ending.question.id};
   json::Writer payload;
   payload.object();
   switch (ending.state) {
     case QuestionState::open:
-      line.from = ending.question.asker;
-      line.source = Source::scheduled_send;
+      saying.from = ending.question.asker;
+      saying.source = Source::scheduled_send;
       payload.field("text", late.text.empty() ? text_of(ending.asked.payload) : late.text).field("event", "reminder");
       break;
     case QuestionState::defaulted:
-      line.quick_reply_index = late.index;
-      line.closes = {ending.question.id};
+      saying.quick_reply_index = late.index;
+      saying.closes = {ending.question.id};
       payload.field("text", default_text(ending)).field("event", "question_defaulted");
       break;
-    default: line.closes = {ending.question.id}; payload.field("text", "").field("event", "question_expired");
+    default: saying.closes = {ending.question.id}; payload.field("text", "").field("event", "question_expired");
   }
-  line.payload = payload.end().take();
-  return line;
+  saying.payload = payload.end().take();
+  return saying;
 }
 
 // What the agent that asked is told; a reminder is not for it.
@@ -70,22 +71,32 @@ std::string news_of(const Ending& ending) {
   return payload.end().take();
 }
 
-Ending look(store::Connection& connection, const std::string& id, std::int64_t now_ms) {
-  Ending ending;
-  const auto question = ChatTables::find_question(connection, id);
-  if (!question || question->state != QuestionState::open || !question->next_ms || *question->next_ms > now_ms)
-    return ending;
-  const auto session = ChatTables::find_by_number(connection, question->session);
-  const auto asked = ChatTables::find_line(connection, id);
-  if (!session || !asked) return ending;
-  ending = {.happens = true, .session = session->session.id, .question = *question, .asked = *asked};
-  const OnTimeout& late = question->on_timeout;
-  if (late.action == OnTimeout::Action::default_answer) {
-    ending.state = QuestionState::defaulted;
-  } else if (late.action == OnTimeout::Action::expire || question->reminded >= late.times) {
-    ending.state = QuestionState::expired;
+QuestionState outcome_of(const QuestionRow& question) {
+  const OnTimeout& late = question.on_timeout;
+  if (late.action == OnTimeout::Action::default_answer) return QuestionState::defaulted;
+  const bool reminds = late.action == OnTimeout::Action::remind && question.reminded < late.times;
+  return reminds ? QuestionState::open : QuestionState::expired;
+}
+
+struct DueQuestions {
+  std::vector<Ending> endings;
+  std::vector<std::string> lost;     // have a deadline and no line that asks
+  std::optional<std::int64_t> next;  // deadline of all
+};
+
+DueQuestions read_due(store::Connection& connection, std::int64_t now_ms) {
+  DueQuestions due{.next = ChatTables::next_due(connection)};
+  for (QuestionRow& question : ChatTables::due_questions(connection, now_ms, kQuestionsAtOnce)) {
+    const auto session = ChatTables::find_by_number(connection, question.session);
+    auto asked = ChatTables::find_line(connection, question.id);
+    if (session && asked && question.state == QuestionState::open) {
+      const QuestionState state = outcome_of(question);
+      due.endings.push_back({state, session->session.id, std::move(question), std::move(*asked)});
+    } else {
+      due.lost.push_back(std::move(question.id));
+    }
   }
-  return ending;
+  return due;
 }
 
 }  // namespace
@@ -114,69 +125,75 @@ Task<int> Chats::fire_due(Now now, int) {
 }
 
 Task<void> Chats::end_questions() {
-  struct Found {
-    std::vector<std::string> due;
-    std::optional<std::int64_t> next;
-  };
-  bool failed = false;
-  next_deadline_ms_.reset();  // what comes meanwhile is noted again
-  while (!stopping_ && !failed) {
-    auto job = [now_ms = to_ms(now())](store::Connection& connection) -> Result<Found> {
-      return Found{ChatTables::due_questions(connection, now_ms, kQuestionsAtOnce), ChatTables::next_due(connection)};
-    };
-    const auto found = co_await store_.read<Found>(std::move(job));
-    failed = !found;
-    if (found && found->next) note_deadline(*found->next);
-    if (!found || found->due.empty()) break;
-    for (const std::string& id : found->due) {
-      const auto ended = co_await end_question(id);
-      failed = failed || !ended;
-      if (!ended && ended.error().code != Errc::stopping)
-        log::warn("chat.deadline_failed", "a question's deadline could not be stored; tried again soon",
-                  {{"id", id}, {"what", ended.error().detail}});
+  // However it ends: deadlines are looked at again, after a failure a little later.
+  struct Finish {
+    Chats& chats;
+    bool failed = true;
+    ~Finish() {
+      chats.ending_questions_ = false;
+      chats.not_before_.reset();
+      if (failed) {
+        chats.not_before_ = chats.clock_.now().boot + kTryAgain;
+        chats.note_deadline(to_ms(chats.now()));
+      }
+      chats.timekeeper_.look_again();
     }
-    next_deadline_ms_.reset();
+  } finish{*this};
+  while (!stopping_) {
+    next_deadline_ms_.reset();  // what comes meanwhile is noted again
+    auto job = [now_ms = to_ms(now())](store::Connection& connection) -> Result<DueQuestions> {
+      return read_due(connection, now_ms);
+    };
+    auto due = co_await store_.read<DueQuestions>(std::move(job));
+    if (!due) co_return;
+    if (due->next) note_deadline(*due->next);
+    if (due->endings.empty() && due->lost.empty()) break;
+    const auto ended = co_await end_together(std::move(due->endings), std::move(due->lost));
+    if (ended || ended.error().code == Errc::already_answered) continue;
+    if (ended.error().code != Errc::stopping)
+      log::warn("chat.deadline_failed", "deadlines of questions could not be stored; tried again soon",
+                {{"what", ended.error().detail}});
+    co_return;
   }
-  not_before_.reset();
-  if (failed) {
-    not_before_ = clock_.now().boot + kTryAgain;
-    note_deadline(to_ms(now()));
-  }
-  ending_questions_ = false;
-  timekeeper_.look_again();
+  finish.failed = false;
 }
 
-Task<Result<>> Chats::end_question(std::string id) {
-  auto first = [id, now_ms = to_ms(now())](store::Connection& connection) -> Result<Ending> {
-    return look(connection, id, now_ms);
-  };
-  BELFRY_CO_TRY(const Ending ending, co_await store_.read<Ending>(std::move(first)));
-  if (!ending.happens) co_return Result<>{};
+// All or none: if one was answered since we looked, we look again.
+Task<Result<>> Chats::end_together(std::vector<Ending> endings, std::vector<std::string> lost) {
+  for (const std::string& id : lost)
+    log::error("chat.deadline_lost", "a question has a deadline and nothing to ask; nothing happens to it",
+               {{"id", id}});
   std::vector<bus::Outgoing> messages;
-  if (ending.state != QuestionState::open && bus_.recipient(ending.question.asker))
-    messages.push_back({.to = ending.question.asker,
-                        .from = kBelfry,
-                        .payload = news_of(ending),
-                        .task_id = ending.asked.task_id,
-                        .session_id = ending.session});
-  auto said = std::make_shared<Said>();
-  auto also = [ending, said, line = line_of(ending, new_id(), now()),
-               now_ms = to_ms(now())](store::Connection& connection) -> Result<bool> {
-    *said = {ending.session, line};
-    auto session = ChatTables::find_by_number(connection, ending.question.session);
-    if (!session) return false;
-    const bool ours =
-        ending.state == QuestionState::open
-            ? ChatTables::reminded(connection, ending.question.id, ending.question.reminded + 1,
-                                   now_ms + ending.question.on_timeout.every.count())
-            : ChatTables::close(connection, ending.question.id, ending.state, session->session.last_seq + 1);
-    if (!ours) return false;  // answered meanwhile
-    ChatTables::append(connection, *session, said->line);
+  std::vector<Saying> sayings;
+  for (const Ending& ending : endings) {
+    sayings.push_back(saying_for(ending, new_id()));
+    if (ending.state != QuestionState::open && bus_.recipient(ending.question.asker))
+      messages.push_back({.to = ending.question.asker,
+                          .from = kBelfry,
+                          .payload = news_of(ending),
+                          .task_id = ending.asked.task_id,
+                          .session_id = ending.session});
+  }
+  auto all = std::make_shared<std::vector<Said>>();
+  auto also = [endings = std::move(endings), lost = std::move(lost), sayings = std::move(sayings), all,
+               now = now()](store::Connection& connection) -> Result<bool> {
+    all->clear();
+    for (const std::string& id : lost) ChatTables::forget_deadline(connection, id);
+    for (std::size_t i = 0; i < endings.size(); ++i) {
+      const QuestionRow& question = endings[i].question;
+      auto said = write_saying(connection, sayings[i], now);
+      BELFRY_ASSERT(said.has_value());
+      const bool ours = endings[i].state == QuestionState::open
+                            ? ChatTables::reminded(connection, question.id, question.reminded + 1,
+                                                   to_ms(now) + question.on_timeout.every.count())
+                            : ChatTables::close(connection, question.id, endings[i].state, said->line.seq);
+      if (!ours) return fail(Errc::already_answered, "the question was answered meanwhile");
+      all->push_back(std::move(*said));
+    }
     return true;
   };
-  const auto sent = co_await bus_.send_together(std::move(messages), std::move(also));
-  if (!sent) co_return std::unexpected(sent.error());
-  if (said->line.seq > 0) tell(*said);
+  BELFRY_CO_CHECK(co_await bus_.send_together(std::move(messages), std::move(also)));
+  for (const Said& said : *all) tell(said);
   co_return Result<>{};
 }
 

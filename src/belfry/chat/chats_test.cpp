@@ -1,5 +1,7 @@
 #include "belfry/chat/chats.h"
 
+#include <deque>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -64,6 +66,37 @@ class ChatTest : public ::testing::Test {
     const Line asked = line(id);
     EXPECT_TRUE(asked.question.has_value());
     return asked.question ? asked.question->state : QuestionState::closed;
+  }
+  // Runs one statement on the tables, to make what nothing else makes.
+  void execute(const char* sql) {
+    auto job = [sql](store::Connection& connection) -> Result<> {
+      connection.execute(sql);
+      return {};
+    };
+    ASSERT_TRUE(w.run(w.store().write<void>(std::move(job))));
+  }
+  // How the database looks something up, one step a line.
+  std::string query_plan(const char* sql) {
+    auto job = [sql](store::Connection& connection) -> Result<std::string> {
+      static std::deque<std::string> kept;  // a connection keeps statements by their address
+      std::string steps;
+      auto rows = connection.query(kept.emplace_back(std::string("EXPLAIN QUERY PLAN ") + sql).c_str());
+      while (rows.next()) steps += std::string(rows.text(3)) + "\n";
+      return steps;
+    };
+    return *w.run(w.store().read<std::string>(std::move(job)));
+  }
+  std::int64_t number(const char* sql) {
+    auto job = [sql](store::Connection& connection) -> Result<std::int64_t> {
+      auto rows = connection.query(sql);
+      return rows.next() ? rows.integer(0) : -1;
+    };
+    return *w.run(w.store().read<std::int64_t>(std::move(job)));
+  }
+  std::vector<Session> sessions_of(const std::string& member) {
+    const auto page = w.run(w.chats().sessions(member, "", 100));
+    EXPECT_TRUE(page.has_value());
+    return page ? page->sessions : std::vector<Session>{};
   }
   std::vector<std::string> problems() {
     auto job = [](store::Connection& connection) -> Result<std::vector<std::string>> {
@@ -394,18 +427,6 @@ TEST_F(ChatTest, AReaderWaitsForTheNextLine) {
   EXPECT_TRUE(in_vain.value()->empty());
 }
 
-// A8
-TEST_F(ChatTest, UnderOneIdSomethingIsSaidOnce) {
-  const Saying saying{.id = "x1", .session = session, .from = kBot, .to = kAnn, .payload = R"({"text":"hi"})"};
-  const auto first = w.run(w.chats().say(saying));
-  w.restart();
-  const auto again = w.run(w.chats().say(saying));
-  ASSERT_TRUE(first && again);
-  EXPECT_FALSE(first->repeated);
-  EXPECT_TRUE(again->repeated);
-  EXPECT_EQ(lines().size(), 1u);
-}
-
 // A8: between the log and the ack, too, when the message is in the log and comes once more from the bus.
 TEST(Chat, ACrashAtAnyMomentNeitherLosesNorDoublesALine) {
   int cuts = 0;
@@ -441,6 +462,461 @@ TEST_F(ChatTest, RestartsNeitherLoseNorDoubleALine) {
   ASSERT_EQ(log.size(), 20u);
   for (int i = 0; i < 20; ++i) EXPECT_EQ(text_of(log[static_cast<std::size_t>(i)].payload), std::to_string(i));
   EXPECT_TRUE(problems().empty());
+}
+
+// --- readers ---
+
+TEST_F(ChatTest, AStopReleasesWhoeverWaitsForALine) {
+  auto reading = w.start_task(w.chats().lines({.session = session, .wait = 30s}));
+  w.advance(1s);
+  EXPECT_FALSE(reading.done());
+  w.chats().release_readers();
+  w.clock().settle();
+  ASSERT_TRUE(reading.done());
+  EXPECT_TRUE(reading.value()->empty());
+  EXPECT_TRUE(w.run(w.chats().lines({.session = session, .wait = 30s}))->empty());
+}
+
+TEST_F(ChatTest, AReaderWhoseClientIsGoneStandsInNobodysWay) {
+  std::vector<std::shared_ptr<bus::Departure>> clients;
+  std::vector<World::Pending<Result<std::vector<Line>>>> readings;
+  for (int i = 0; i < 1'000; ++i) {
+    clients.push_back(std::make_shared<bus::Departure>());
+    readings.push_back(w.start_task(w.chats().lines({.session = session, .wait = 60s, .departure = clients.back()})));
+  }
+  w.clock().settle();
+  const auto one_more = w.run(w.chats().lines({.session = session, .wait = 30s}));
+  ASSERT_FALSE(one_more);
+  EXPECT_EQ(one_more.error().code, Errc::overloaded);
+  EXPECT_TRUE(w.run(w.chats().lines({.session = session})));
+  EXPECT_TRUE(w.run(w.chats().lines({.session = session, .before = 5, .wait = 30s})));
+
+  for (const auto& client : clients) client->leave();
+  w.clock().settle();
+  for (const auto& reading : readings) ASSERT_TRUE(reading.done());
+  auto patient = w.start_task(w.chats().lines({.session = session, .wait = 30s}));
+  w.advance(1s);
+  ASSERT_TRUE(type("hello"));
+  w.clock().settle();
+  ASSERT_TRUE(patient.done());
+  EXPECT_EQ(patient.value()->size(), 1u);
+}
+
+// A8
+TEST_F(ChatTest, AListenerHearsEveryLineOnceInOrder) {
+  struct Ear final : Listener {
+    void said(const std::string& session, const Line& line) override {
+      heard.push_back(fmt::format("{} {} {}", session, line.seq, text_of(line.payload)));
+    }
+    std::vector<std::string> heard;
+  } ear;
+  w.chats().listen(ear);
+  ASSERT_TRUE(type("hello"));
+  ASSERT_TRUE(post({.text = "again", .key = "k"}));
+  ASSERT_TRUE(post({.text = "again", .key = "k"}));
+  ask({"yes", "no"}, 0ms, due_in(1h, R"({"action":"default","index":0})"));
+  w.advance(1h);
+  std::vector<std::string> expected;
+  for (const Line& line : lines())
+    expected.push_back(fmt::format("{} {} {}", session, line.seq, text_of(line.payload)));
+  EXPECT_EQ(ear.heard, expected);
+  EXPECT_EQ(ear.heard.size(), 4u);
+  w.chats().unlisten(ear);
+  ASSERT_TRUE(type("unheard"));
+  EXPECT_EQ(ear.heard.size(), 4u);
+}
+
+// A8, Q9
+TEST_F(ChatTest, AFaultOfAListenerEndsNeitherDeliveriesNorDeadlines) {
+  struct Fault final : Listener {
+    void said(const std::string&, const Line&) override {
+      if (std::exchange(fails, false)) throw std::runtime_error("a fault");
+    }
+    bool fails = true;
+  } fault;
+  w.chats().listen(fault);
+  ask({}, 0ms, R"({"text":"one"})");
+  ask({}, 0ms, R"({"text":"two"})");
+  w.advance(2min);
+  EXPECT_EQ(lines().size(), 2u);
+  EXPECT_EQ(w.counts(kAnn).pending + w.counts(kAnn).in_flight, 0);
+
+  const std::string first = ask({"yes"}, 0ms, due_in(10min, R"({"action":"expire"})"));
+  const std::string second = ask({"yes"}, 0ms, due_in(20min, R"({"action":"expire"})"));
+  fault.fails = true;
+  w.advance(20min);
+  EXPECT_EQ(state(first), QuestionState::expired);
+  EXPECT_EQ(state(second), QuestionState::expired);
+}
+
+// --- what the disk does ---
+
+// A7
+TEST(Chat, AFailedReadOfAPersonsMessagesIsTriedAgain) {
+  bool struck = true;
+  for (int n = 1; n < 100 && struck; ++n) {
+    World w;
+    w.add(kBot);
+    const auto opened = w.run(w.chats().open({.people = {kAnn}, .agents = {kBot}}));
+    ASSERT_TRUE(opened);
+    w.send({.to = kAnn, .from = kBot, .payload = R"({"text":"hi"})", .session_id = opened->session.id, .delay = 10min});
+    w.restart();
+    w.disk().fail_at(testing::Operation::read, n, testing::DiskError::io, testing::Lasting::for_good);
+    w.advance(10min + 5s);
+    struck = w.disk().failed();
+    w.disk().heal();
+    w.advance(5s);
+    const auto read = w.run(w.chats().lines({.session = opened->session.id}));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->size(), 1u) << n;
+  }
+  EXPECT_FALSE(struck) << "each read was to fail";
+}
+
+// Q9
+TEST_F(ChatTest, ADeadlineThatCouldNotBeStoredIsTriedAgain) {
+  const std::string question = ask({"yes", "no"}, 0ms, due_in(10min, R"({"action":"default","index":1})"));
+  w.disk().fail_at(testing::Operation::write, 1, testing::DiskError::no_space, testing::Lasting::for_good);
+  w.advance(10min + 5s);
+  w.disk().heal();
+  EXPECT_EQ(state(question), QuestionState::open);
+  w.advance(2s);
+  EXPECT_EQ(state(question), QuestionState::defaulted);
+}
+
+// --- looking things up ---
+
+TEST_F(ChatTest, WhoSpokeLastAndWhichConversationIsPrivateAreFoundByAnIndex) {
+  const std::string speaker = query_plan(ChatTables::kLastSpeaker);
+  EXPECT_NE(speaker.find("INDEX line_recipient (session=? AND recipient=?)"), std::string::npos) << speaker;
+  const std::string pair = query_plan(ChatTables::kFindPrivate);
+  EXPECT_NE(pair.find("PRIMARY KEY (person=? AND agent=?)"), std::string::npos) << pair;
+  for (const std::string& plan : {speaker, pair}) {
+    EXPECT_EQ(plan.find("SCAN"), std::string::npos) << plan;
+    EXPECT_EQ(plan.find("TEMP B-TREE"), std::string::npos) << plan;
+  }
+}
+
+// A7
+TEST_F(ChatTest, ThePrivateConversationIsTheOneThatWasUsedLast) {
+  const std::string newer = open({.people = {kAnn}, .agents = {kBot}}).id;
+  w.send({.to = kAnn, .from = kBot, .payload = R"({"text":"into the newer"})"});
+  w.clock().settle();
+  EXPECT_EQ(lines_of(newer).size(), 1u);
+  ASSERT_TRUE(type("in the older one"));
+  w.send({.to = kAnn, .from = kBot, .payload = R"({"text":"into the older"})"});
+  w.clock().settle();
+  EXPECT_EQ(text_of(lines().back().payload), "into the older");
+}
+
+// A7
+TEST_F(ChatTest, DataOfTheFirstVersionKeepsItsPrivateConversationsAndKeys) {
+  ASSERT_TRUE(post({.text = "hello", .key = "k"}));
+  const std::string newer = open({.people = {kAnn}, .agents = {kBot}}).id;
+  w.advance(1min);
+  ASSERT_TRUE(type("the older one was used last"));
+  execute(
+      "DROP TABLE private_pair; DROP INDEX line_key_used; ALTER TABLE line_key DROP COLUMN used_ms;"
+      "UPDATE schema_version SET version = 1 WHERE part = 'chat'");
+  w.restart();
+
+  w.send({.to = kAnn, .from = kBot, .payload = R"({"text":"hi"})"});
+  w.clock().settle();
+  EXPECT_EQ(text_of(lines().back().payload), "hi");
+  EXPECT_TRUE(lines_of(newer).empty());
+  const auto again = post({.text = "hello", .key = "k"});
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->repeated);
+}
+
+// Q7
+TEST(Chat, AKeyIsRememberedAsLongAsTheKeysOfSends) {
+  World::Options options;
+  options.bus.retention = 1h;
+  World w(std::move(options));
+  w.add(kBot);
+  const auto opened = w.run(w.chats().open({.people = {kAnn}, .agents = {kBot}}));
+  ASSERT_TRUE(opened);
+  const auto post = [&](std::string key) {
+    return *w.run(w.chats().post({.session = opened->session.id, .text = "hi", .key = std::move(key)}));
+  };
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(post(std::to_string(i)).repeated);
+  w.advance(59min);
+  EXPECT_TRUE(post("3").repeated);
+  w.advance(2min);
+  EXPECT_FALSE(post("3").repeated);
+  for (int i = 100; i < 110; ++i) EXPECT_FALSE(post(std::to_string(i)).repeated);
+  auto count = [](store::Connection& connection) -> Result<std::int64_t> {
+    auto rows = connection.query("SELECT count(*) FROM line_key");
+    rows.next();
+    return rows.integer(0);
+  };
+  EXPECT_EQ(*w.run(w.store().read<std::int64_t>(std::move(count))), 11);
+}
+
+// --- late answers ---
+
+// Q9
+TEST_F(ChatTest, ALateAnswerIsRefusedThoughItsDeadlineIsStillToBeWorkedOff) {
+  const std::string question = ask({"yes", "no"}, 0ms, due_in(10min, R"({"action":"default","index":1})"));
+  w.disk().fail_at(testing::Operation::write, 1, testing::DiskError::no_space, testing::Lasting::for_good);
+  w.advance(10min);
+  w.disk().heal();
+  ASSERT_EQ(state(question), QuestionState::open);
+  const auto late = press(question, 0);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Errc::question_closed);
+  EXPECT_NE(late.error().detail.find(to_iso(testing::kNoon + 10min)), std::string::npos) << late.error().detail;
+  const auto typed = post({.text = "yes!", .in_reply_to = question});
+  ASSERT_TRUE(typed);
+  EXPECT_TRUE(line(typed->id).closes.empty());
+  w.advance(2s);
+  EXPECT_EQ(state(question), QuestionState::defaulted);
+  EXPECT_EQ(line(question).question->answer->text, "no");
+}
+
+// Q9
+TEST_F(ChatTest, ManyDeadlinesOfOneMomentEndInAFewTransactions) {
+  std::vector<std::string> questions;
+  for (int i = 0; i < 120; ++i)
+    questions.push_back(ask({"yes", "no"}, 0ms, due_in(1h, R"({"action":"default","index":1})")));
+  w.advance(1h - 1ms);
+  const std::int64_t before = w.disk().counters().syncs;
+  w.advance(1ms);
+  EXPECT_LE(w.disk().counters().syncs - before, 10);
+  for (const std::string& question : questions) {
+    auto job = [question](store::Connection& connection) -> Result<QuestionState> {
+      return ChatTables::find_question(connection, question)->state;
+    };
+    EXPECT_EQ(*w.run(w.store().read<QuestionState>(std::move(job))), QuestionState::defaulted);
+  }
+  EXPECT_EQ(w.drain(kBot).size(), 120u);
+  EXPECT_TRUE(problems().empty());
+}
+
+// Q9
+TEST_F(ChatTest, ADeadlineWithoutItsQuestionIsGivenUp) {
+  ask({"yes", "no"}, 0ms, due_in(10min, R"({"action":"expire"})"));
+  ask({"tea"}, 0ms, due_in(10min, R"({"action":"expire"})"));
+  execute("UPDATE question SET session = 999 WHERE seq = 1");
+  w.advance(10min);
+  EXPECT_EQ(number("SELECT count(*) FROM question WHERE next_ms IS NOT NULL"), 0);
+  EXPECT_EQ(lines().size(), 3u);
+}
+
+// Q9
+TEST_F(ChatTest, TooLateNamesTheTimeAtWhichAQuestionEnded) {
+  const std::string question = ask({"yes", "no"}, 0ms, due_in(10min, R"({"action":"remind","every":"5m","times":2})"));
+  w.advance(20min);
+  ASSERT_EQ(state(question), QuestionState::expired);
+  w.advance(5min);
+  const auto late = press(question, 0);
+  ASSERT_FALSE(late);
+  EXPECT_NE(late.error().detail.find(to_iso(testing::kNoon + 20min)), std::string::npos) << late.error().detail;
+
+  const auto typed = post({.text = "yes, of course", .in_reply_to = question});
+  ASSERT_TRUE(typed);
+  ASSERT_EQ(typed->warnings.size(), 1u);
+  EXPECT_NE(typed->warnings[0].find("too late"), std::string::npos) << typed->warnings[0];
+}
+
+// Q9
+TEST_F(ChatTest, ARemindedQuestionTakesAnAnswerUntilItExpires) {
+  const std::string question = ask({"yes", "no"}, 0ms, due_in(10min, R"({"action":"remind","every":"5m","times":1})"));
+  w.advance(15min - 1ms);
+  EXPECT_TRUE(press(question, 0));
+}
+
+// Q9
+TEST_F(ChatTest, AWrongDeadlineIsRefusedAtTheSend) {
+  const auto refusal = [&](const std::string& payload, std::vector<std::string> replies = {"yes", "no"}) {
+    const auto sent = w.try_send({.to = kAnn, .from = kBot, .payload = payload, .quick_replies = std::move(replies)});
+    return sent ? "taken" : std::string(word(sent.error().code)) + ": " + sent.error().detail;
+  };
+  const std::string by = R"("answerBy":"2027-01-01T09:00:00Z")";
+  const auto expect = [&](const std::string& got, std::string_view code, std::string_view words) {
+    EXPECT_TRUE(got.starts_with(code)) << got;
+    EXPECT_NE(got.find(words), std::string::npos) << got;
+  };
+  expect(refusal(R"({"text":"?","answerBy":"tomorrow"})"), "invalid_time", "answerBy");
+  expect(refusal(R"({"text":"?","answerBy":7})"), "invalid_argument", "an instant");
+  expect(refusal(R"({"text":"?","onTimeout":{"action":"expire"}})"), "invalid_argument", "without answerBy");
+  expect(refusal("{" + by + R"(,"onTimeout":{"action":"default","index":2}})"), "invalid_argument", "0 to 1");
+  expect(refusal("{" + by + R"(,"onTimeout":{"action":"default"}})"), "invalid_argument", "index is missing");
+  expect(refusal("{" + by + R"(,"onTimeout":{"action":"shout"}})"), "invalid_argument", "expire");
+  expect(refusal("{" + by + R"(,"onTimeout":{"action":"expire","text":"x"}})"), "unknown_field", "text");
+  expect(refusal("{" + by + "}", {}), "invalid_argument", "without quickReplies");
+  EXPECT_EQ(refusal("{" + by + R"(,"onTimeout":{"action":"default","index":1}})"), "taken");
+  EXPECT_EQ(refusal(R"({"text":"?","answerBy":null,"onTimeout":null})"), "taken");
+  // For an agent they are words like any other.
+  EXPECT_TRUE(w.try_send({.to = kBot, .payload = R"({"answerBy":"tomorrow"})"}));
+}
+
+// --- who speaks to whom ---
+
+// A7
+TEST_F(ChatTest, APersonsMessageToAnotherIsRefusedAndPointsToSessions) {
+  open({.people = {"bob"}, .agents = {kBot}});
+  const auto sent = w.try_send({.to = "bob", .from = kAnn, .payload = R"({"text":"psst"})"});
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code, Errc::unsupported);
+  EXPECT_NE(sent.error().detail.find("POST /v1/sessions/{id}/messages"), std::string::npos) << sent.error().detail;
+  EXPECT_EQ(sessions_of("bob").size(), 1u);
+}
+
+// A7
+TEST_F(ChatTest, WhatIsSentInAPersonsOwnNameComesFromTheSystemInOneConversation) {
+  w.send({.to = kAnn, .from = kAnn, .payload = R"({"text":"one"})"});
+  w.send({.to = kAnn, .from = kAnn, .payload = R"({"text":"two"})", .delay = 1min});
+  w.advance(1min);
+  const auto all = sessions_of(kAnn);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].people(), std::vector<std::string>{kAnn});
+  EXPECT_EQ(all[0].agents(), std::vector<std::string>{kBelfry});
+  const auto log = lines_of(all[0].id);
+  ASSERT_EQ(log.size(), 2u);
+  for (const Line& line : log) {
+    EXPECT_EQ(line.from, kBelfry);
+    EXPECT_EQ(line.source, Source::system);
+  }
+  // Where it names a conversation, it is said there.
+  w.send({.to = kAnn, .from = kAnn, .payload = R"({"text":"three"})", .session_id = session});
+  w.clock().settle();
+  EXPECT_EQ(lines().back().source, Source::system);
+}
+
+// A7
+TEST_F(ChatTest, ASenderThatIsNotRegisteredHasAPrivateConversation) {
+  w.send({.to = kAnn, .from = "cron", .payload = R"({"text":"one"})"});
+  w.send({.to = kAnn, .from = "cron", .payload = R"({"text":"two"})"});
+  w.send({.to = kAnn, .from = "carl", .payload = R"({"text":"later"})", .delay = 1min});
+  w.clock().settle();
+  const auto all = sessions_of(kAnn);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].agents(), std::vector<std::string>{"cron"});
+  EXPECT_EQ(lines_of(all[0].id).size(), 2u);
+  // Somebody who became a person since is heard, and is no agent.
+  open({.people = {"carl"}, .agents = {kBot}});
+  w.advance(1min);
+  const Session heard = sessions_of(kAnn).front();
+  EXPECT_EQ(heard.agents(), std::vector<std::string>{kBelfry});
+  EXPECT_EQ(lines_of(heard.id).back().from, "carl");
+  EXPECT_EQ(lines_of(heard.id).back().source, Source::user);
+}
+
+// A8
+TEST_F(ChatTest, ADelayedMessageIsAScheduledSend) {
+  ask({}, 1min, R"({"text":"later"})");
+  ask({}, 0ms, R"({"text":"now"})");
+  w.advance(1min);
+  const auto log = lines();
+  ASSERT_EQ(log.size(), 2u);
+  EXPECT_EQ(log[0].source, Source::agent);
+  EXPECT_EQ(log[1].source, Source::scheduled_send);
+}
+
+// Q7
+TEST_F(ChatTest, InAGroupAQuestionIsAnsweredByWhomItWasPutTo) {
+  session = open({.kind = SessionKind::group, .people = {kAnn, "bob"}, .agents = {kBot}}).id;
+  const std::string question = ask();
+  const auto pressed = post({.from = "bob", .in_reply_to = question, .quick_reply_index = 0});
+  ASSERT_FALSE(pressed);
+  EXPECT_EQ(pressed.error().code, Errc::invalid_argument);
+  EXPECT_NE(pressed.error().detail.find("\"ann\""), std::string::npos) << pressed.error().detail;
+  ASSERT_TRUE(post({.from = "bob", .text = "@bot tea for me"}));
+  const auto replied = post({.from = "bob", .text = "she likes coffee", .in_reply_to = question});
+  ASSERT_TRUE(replied);
+  EXPECT_EQ(replied->warnings.size(), 1u);
+  EXPECT_EQ(state(question), QuestionState::open);
+  ASSERT_TRUE(post({.from = kAnn, .text = "coffee", .in_reply_to = question}));
+  EXPECT_EQ(state(question), QuestionState::answered);
+}
+
+// D20
+TEST_F(ChatTest, AReplyToWhatIsNoQuestionBeginsATaskOfItsOwn) {
+  w.send({.to = kAnn, .from = kBot, .payload = R"({"text":"done"})", .task_id = "t1", .session_id = session});
+  w.clock().settle();
+  ASSERT_TRUE(post({.text = "thanks", .in_reply_to = lines().back().id}));
+  const auto got = w.drain(kBot);
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_FALSE(got[0].task_id.empty());
+  EXPECT_NE(got[0].task_id, "t1");
+}
+
+TEST_F(ChatTest, WhatCannotBeSeenIsNoText) {
+  for (const char* text : {"", " \n", "\u3000\u200b", "\u00a0\ufeff"}) EXPECT_FALSE(type(text)) << text;
+  EXPECT_TRUE(lines().empty());
+}
+
+// --- opening and listing ---
+
+TEST_F(ChatTest, ASessionThatIsRefusedLeavesNobodyBehind) {
+  const auto refused =
+      w.run(w.chats().open({.kind = SessionKind::group, .people = {"newbie", testing::kWorker}, .agents = {kBot}}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::already_exists);
+  EXPECT_EQ(w.chats().people(), std::vector<std::string>{kAnn});
+  const auto twice =
+      w.run(w.chats().open({.kind = SessionKind::group, .people = {"bob", "cy", "bob"}, .agents = {kBot}}));
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().code, Errc::invalid_argument);
+  EXPECT_NE(twice.error().detail.find("\"bob\" stands twice"), std::string::npos) << twice.error().detail;
+  EXPECT_FALSE(w.run(w.chats().open({.people = {kBelfry}, .agents = {kBot}})));
+  EXPECT_EQ(w.chats().people(), std::vector<std::string>{kAnn});
+}
+
+TEST_F(ChatTest, ManyPeopleAndTheirSessionAreOneTransaction) {
+  std::vector<std::string> people;
+  for (int i = 0; i < 99; ++i) people.push_back(fmt::format("p{}", i));
+  const std::int64_t before = w.disk().counters().syncs;
+  open({.kind = SessionKind::group, .people = people, .agents = {kBot}});
+  EXPECT_LE(w.disk().counters().syncs - before, 3);
+  EXPECT_EQ(w.chats().people().size(), 100u);
+  w.restart();
+  EXPECT_EQ(w.chats().people().size(), 100u);
+}
+
+TEST_F(ChatTest, TwoThatOpenASessionWithTheSameNewPersonBothSucceed) {
+  auto first = w.start_task(w.chats().open({.people = {"bob"}, .agents = {kBot}, .key = "same"}));
+  auto second = w.start_task(w.chats().open({.people = {"bob"}, .agents = {kBot}}));
+  auto third = w.start_task(w.chats().open({.people = {"bob"}, .agents = {kBot}, .key = "same"}));
+  w.clock().settle();
+  ASSERT_TRUE(first.value() && second.value() && third.value());
+  EXPECT_EQ(first.value()->session.id, third.value()->session.id);
+  EXPECT_TRUE(third.value()->repeated);
+  EXPECT_EQ(sessions_of("bob").size(), 2u);
+}
+
+TEST_F(ChatTest, ARepeatUnderAKeyAgreesInEverythingAndNeedsNoAgentAnyMore) {
+  const NewSession wanted{.kind = SessionKind::group,
+                          .people = {"bob", kAnn},
+                          .agents = {kBot},
+                          .title = "Lunch",
+                          .timezone = "Asia/Shanghai",
+                          .key = "k"};
+  const auto first = w.run(w.chats().open(wanted));
+  ASSERT_TRUE(first);
+  NewSession other = wanted;
+  other.title = "Dinner";
+  EXPECT_EQ(w.run(w.chats().open(other)).error().code, Errc::key_conflict);
+  other = wanted;
+  other.timezone = "Europe/Berlin";
+  EXPECT_EQ(w.run(w.chats().open(other)).error().code, Errc::key_conflict);
+  ASSERT_TRUE(w.run(w.bus().remove_recipient(kBot)));
+  const auto again = w.run(w.chats().open(wanted));
+  ASSERT_TRUE(again) << again.error().detail;
+  EXPECT_TRUE(again->repeated);
+}
+
+TEST_F(ChatTest, AListOfSessionsHasALimitAndGoesOnAfterOneThatExists) {
+  const auto code = [&](const std::string& after, int limit) {
+    const auto page = w.run(w.chats().sessions("", after, limit));
+    return page ? "taken" : std::string(word(page.error().code));
+  };
+  EXPECT_EQ(code("nonsense", 10), "invalid_argument");
+  EXPECT_EQ(code("", 0), "invalid_argument");
+  EXPECT_EQ(code("", 99'999), "invalid_argument");
+  EXPECT_EQ(code(session, 500), "taken");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace belfry::chat {
 
-// Whoever acts on behalf of nobody: a deadline that passed.
+// Whoever speaks on behalf of nobody: a deadline that passed, a program that does not say who it is.
 inline constexpr const char* kBelfry = "belfry";
 // The person who is there without being introduced.
 inline constexpr const char* kDefaultPerson = "user";
@@ -42,7 +42,7 @@ struct Session {
   std::vector<std::string> agents() const;
 };
 
-// Where a line comes from.
+// Where a line comes from. `tool` is for what a tool says while it runs, and not used yet.
 enum class Source { user, agent, scheduled_send, tool, system };
 std::string_view word(Source source);
 Source parse_source(std::string_view text);
@@ -73,6 +73,7 @@ struct QuestionStatus {
   QuestionState state = QuestionState::open;
   std::optional<WallTime> answer_by;
   std::optional<Answer> answer;
+  std::optional<WallTime> ended_at;  // when the line that ended it was said
 };
 
 // One line of a conversation. Sequence numbers are dense: 1, 2, 3, …

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "belfry/base/fields.h"
+
 namespace belfry::chat {
 namespace {
 
@@ -59,6 +61,12 @@ Result<> read_member(const json::Member& member, int replies, OnTimeout& late) {
   return {};
 }
 
+// A null stands for "not given", as in every request.
+std::optional<json::Value> given(json::Value object, std::string_view name) {
+  const auto value = json::find(object, name);
+  return value && value->kind != json::Kind::null ? value : std::nullopt;
+}
+
 }  // namespace
 
 Result<OnTimeout> read_on_timeout(json::Value value, int replies) {
@@ -97,17 +105,23 @@ void write_on_timeout(json::Writer& writer, const OnTimeout& late) {
   writer.end();
 }
 
-Deadline read_deadline(std::string_view payload, int replies) {
+Result<Deadline> read_deadline(std::string_view payload, int replies) {
   Deadline deadline;
   const auto value = json::parse(payload);
   if (!value || value->kind != json::Kind::object) return deadline;
-  const auto by = json::find(*value, "answerBy");
-  if (!by || by->kind != json::Kind::string) return deadline;
+  const auto by = given(*value, "answerBy");
+  const auto late = given(*value, "onTimeout");
+  if (!by && late) return wrong("onTimeout stands without answerBy; say until when");
+  if (!by) return deadline;
+  if (replies == 0) return wrong("answerBy stands without quickReplies; only a question has a deadline");
+  if (by->kind != json::Kind::string)
+    return json::wrong_type("answerBy", *by, "an instant like \"2027-01-01T09:00:00Z\"");
   const auto at = parse_iso(json::text(*by));
-  if (!at) return deadline;
+  if (!at) return fail(at.error().code, "answerBy: " + at.error().detail);
   deadline.answer_by = *at;
-  if (const auto late = json::find(*value, "onTimeout"))
-    deadline.on_timeout = read_on_timeout(*late, replies).value_or(OnTimeout{});
+  if (late) {
+    BELFRY_TRY(deadline.on_timeout, read_on_timeout(*late, replies));
+  }
   return deadline;
 }
 

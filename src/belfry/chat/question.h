@@ -23,7 +23,8 @@ struct Deadline {
 Result<OnTimeout> read_on_timeout(json::Value value, int replies);
 void write_on_timeout(json::Writer& writer, const OnTimeout& late);
 
-// Of a payload that was sent. One that makes no sense is none: the tool that asks has refused it before.
-Deadline read_deadline(std::string_view payload, int replies);
+// What a payload with this many quick replies says. Asked at the send, which refuses what makes no sense, and again when
+// the question is put.
+Result<Deadline> read_deadline(std::string_view payload, int replies);
 
 }  // namespace belfry::chat

@@ -7,6 +7,15 @@
 #include "belfry/server/wire.h"
 
 namespace belfry::server {
+namespace {
+
+std::string_view meaning_of_reserved(const std::string& id) {
+  if (id == chat::kDefaultPerson) return "the person that every Belfry has";
+  if (id == chat::kBelfry) return "the name that Belfry itself speaks under";
+  return {};
+}
+
+}  // namespace
 
 void AgentRoutes::add_to(Router& router) {
   const auto bound = [this](Task<Response> (AgentRoutes::*handler)(Request)) {
@@ -47,13 +56,23 @@ Task<Response> AgentRoutes::add(Request request) {
         {Errc::unsupported, fmt::format("kind \"{}\" is not known; \"external\" is an agent that receives over HTTP,"
                                         " \"echo\" one that says back what it is told",
                                         wanted->kind.substr(0, 40))});
+  if (const auto meaning = meaning_of_reserved(wanted->id); !meaning.empty())
+    co_return error_response(
+        {Errc::invalid_id, fmt::format("\"{}\" is {}; an agent needs another id", wanted->id, meaning)});
   const auto row = co_await bus_.add_recipient(std::move(wanted->id), std::move(wanted->kind));
   if (!row) co_return error_response(row.error());
   co_return json_response(201, written(*row));
 }
 
+Result<bus::RecipientRow> AgentRoutes::find(const std::string& id) const {
+  BELFRY_TRY(bus::RecipientRow row, bus_.recipient(id));
+  if (row.kind == chat::kPersonKind)
+    return fail(Errc::not_found, fmt::format("\"{}\" is a person, not an agent; GET /v1/people names the people", id));
+  return row;
+}
+
 Task<Response> AgentRoutes::get(Request request) {
-  const auto row = bus_.recipient(request.parameter);
+  const auto row = find(request.parameter);
   if (!row) co_return error_response(row.error());
   co_return json_response(200, written(*row));
 }
@@ -63,6 +82,7 @@ std::string AgentRoutes::written(const bus::RecipientRow& row) const {
 }
 
 Task<Response> AgentRoutes::set_stopped(std::string name, bool stopped) {
+  if (const auto known = find(name); !known) co_return error_response(known.error());
   const auto set = co_await control_.set_stopped(name, stopped);
   if (!set) co_return error_response(set.error());
   const auto row = bus_.recipient(name);
@@ -73,9 +93,7 @@ Task<Response> AgentRoutes::set_stopped(std::string name, bool stopped) {
 Task<Response> AgentRoutes::remove(Request request) {
   if (const auto empty = wire::read_nothing(request.body); !empty) co_return error_response(empty.error());
   const std::string id = request.parameter;
-  if (id == chat::kDefaultPerson)
-    co_return error_response(
-        {Errc::unsupported, fmt::format("\"{}\" is the person that every Belfry has, and cannot be removed", id)});
+  if (const auto known = find(id); !known) co_return error_response(known.error());
   const auto removed = co_await bus_.remove_recipient(id);
   if (!removed) co_return error_response(removed.error());
   co_return json_response(200, wire::removed_agent(id));

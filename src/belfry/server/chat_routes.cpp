@@ -43,7 +43,16 @@ Task<Response> SessionRoutes::lines(Request request) {
   auto wanted = wire::read_lines_query(request.query);
   if (!wanted) co_return error_response(wanted.error());
   wanted->session = request.parameter;
-  const auto lines = co_await chats_.lines(std::move(*wanted));
+  // Only a reader that has to wait is worth watching its client: one that is gone must not stand in anybody's way.
+  const Millis wait = wanted->wait;
+  if (wait >= Millis{0} && wait <= kReceiveWaitMax) wanted->wait = Millis{0};
+  auto lines = co_await chats_.lines(*wanted);
+  if (lines && lines->empty() && wait > Millis{0} && !wanted->before) {
+    wanted->wait = wait;
+    wanted->departure = std::make_shared<bus::Departure>();
+    request.watch->begin(wanted->departure);
+    lines = co_await chats_.lines(std::move(*wanted));
+  }
   if (!lines) co_return error_response(lines.error());
   co_return json_response(200, wire::lines(*lines));
 }

@@ -30,7 +30,8 @@ Result<std::int64_t> read_number(std::string_view name, const std::string& text)
   const char* const end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, number);
   if (read.ec != std::errc{} || read.ptr != end || number < 0)
-    return fail(Errc::invalid_argument, fmt::format("{} \"{}\" is not a whole number", name, text.substr(0, 40)));
+    return fail(Errc::invalid_argument,
+                fmt::format("{} is \"{}\"; a whole number, 0 or more, belongs there", name, text.substr(0, 40)));
   return number;
 }
 
@@ -150,7 +151,7 @@ Result<chat::Post> read_post(std::string_view body) {
   if (fields.find("quickReplyIndex")) {
     std::int64_t index = 0;
     BELFRY_CHECK(fields.whole("quickReplyIndex", index));
-    post.quick_reply_index = static_cast<int>(std::clamp<std::int64_t>(index, -1, INT32_MAX));
+    post.quick_reply_index = static_cast<int>(std::clamp<std::int64_t>(index, INT32_MIN, INT32_MAX));
   }
   return post;
 }
@@ -158,6 +159,7 @@ Result<chat::Post> read_post(std::string_view body) {
 Result<chat::LinesRequest> read_lines_query(std::string_view query) {
   BELFRY_TRY(const auto pairs, query_pairs(query));
   chat::LinesRequest request;
+  bool has_after = false;
   for (const auto& [name, value] : pairs) {
     if (name == "after") {
       BELFRY_TRY(request.after, read_number(name, value));
@@ -171,7 +173,10 @@ Result<chat::LinesRequest> read_lines_query(std::string_view query) {
     } else {
       return unknown_parameter(name, "after, before, limit, waitMs");
     }
+    has_after = has_after || name == "after";
   }
+  if (has_after && request.before)
+    return fail(Errc::invalid_argument, "after stands beside before; one of them is enough");
   return request;
 }
 

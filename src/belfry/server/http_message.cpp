@@ -174,9 +174,11 @@ Result<std::vector<std::pair<std::string, std::string>>> query_pairs(std::string
     const auto key = percent_decoded(piece.substr(0, equals), true);
     const auto value = percent_decoded(equals == std::string_view::npos ? "" : piece.substr(equals + 1), true);
     if (!key || !value)
-      return fail(Errc::invalid_argument, fmt::format("the query has a % without two hexadecimal digits: {}", piece));
+      return fail(Errc::invalid_argument,
+                  fmt::format("the query has a % without two hexadecimal digits: {}", piece.substr(0, 100)));
     if (std::any_of(pairs.begin(), pairs.end(), [&](const auto& pair) { return pair.first == *key; }))
-      return fail(Errc::invalid_argument, fmt::format("the parameter \"{}\" stands twice in the query", *key));
+      return fail(Errc::invalid_argument,
+                  fmt::format("the parameter \"{}\" stands twice in the query", key->substr(0, 100)));
     pairs.emplace_back(*key, *value);
   }
   return pairs;

@@ -92,6 +92,7 @@ class AgentRoutes {
   Task<Response> get(Request request);
   Task<Response> remove(Request request);
   Task<Response> set_stopped(std::string name, bool stopped);
+  Result<bus::RecipientRow> find(const std::string& id) const;
   std::string written(const bus::RecipientRow& row) const;
 
   bus::MessageBus& bus_;

@@ -77,6 +77,7 @@ TEST(Wire, RefusesSendsThatMakeNoSense) {
           {R"({"to":1,"payload":1})", Errc::invalid_argument, "to is a number"},
           {R"({"to":[],"payload":1})", Errc::invalid_argument, "empty list"},
           {R"({"to":["a",2],"payload":1})", Errc::invalid_argument, "an entry of to is a number"},
+          {R"({"to":["a","b","a"],"payload":1})", Errc::invalid_argument, "\"a\" stands twice in to"},
           {R"({"to":"A","payload":1})", Errc::invalid_id, "\"A\""},
           {R"({"to":"a","payload":1,"delay":5})", Errc::unknown_field, "\"delay\"; a send knows: to, payload"},
           {R"({"to":"a","payload":1,"replies":[]})", Errc::unknown_field, "quickReplies"},

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "belfry/base/fields.h"
+#include "belfry/base/utf8.h"
 #include "belfry/bus/quick_replies.h"
 #include "belfry/bus/send_answer.h"
 #include "belfry/chat/chats.h"
@@ -73,7 +74,7 @@ class Ask final : public Tool {
     BELFRY_CHECK(fields.text("text", text));
     BELFRY_CHECK(fields.text("answerBy", question.answer_by));
     BELFRY_CHECK(check_person(message.to));
-    if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    if (is_blank(text))
       return fail(Errc::invalid_argument, "text is empty; a question needs one");
     const auto replies = fields.find("quickReplies");
     if (replies) {
