@@ -6,6 +6,7 @@
 #include "belfry/base/assert.h"
 #include "belfry/chat/question.h"
 #include "belfry/server/chat_wire.h"
+#include "belfry/server/tool_wire.h"
 
 namespace wire = belfry::server::wire;
 

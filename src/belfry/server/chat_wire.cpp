@@ -1,13 +1,13 @@
 #include "belfry/server/chat_wire.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "belfry/base/fields.h"
 #include "belfry/bus/quick_replies.h"
 #include "belfry/server/http_message.h"
+#include "belfry/server/query.h"
 
 namespace belfry::server::wire {
 namespace {
@@ -23,26 +23,6 @@ Result<> read_names(const Fields& fields, std::string_view one, std::string_view
   if (!fields.find(one)) return {};
   into.emplace_back();
   return fields.text(one, into.back());
-}
-
-Result<std::int64_t> read_number(std::string_view name, const std::string& text) {
-  std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, number);
-  if (read.ec != std::errc{} || read.ptr != end || number < 0)
-    return fail(Errc::invalid_argument,
-                fmt::format("{} is \"{}\"; a whole number, 0 or more, belongs there", name, text.substr(0, 40)));
-  return number;
-}
-
-Result<int> read_small(std::string_view name, const std::string& text) {
-  BELFRY_TRY(const std::int64_t number, read_number(name, text));
-  return static_cast<int>(std::min<std::int64_t>(number, INT32_MAX));
-}
-
-std::unexpected<Error> unknown_parameter(const std::string& name, std::string_view known) {
-  return fail(Errc::unknown_field,
-              fmt::format("unknown parameter \"{}\"; this list knows: {}", name.substr(0, 100), known));
 }
 
 void write_session(json::Writer& writer, const chat::Session& session) {
@@ -97,27 +77,6 @@ void write_line(json::Writer& writer, const chat::Line& line) {
   writer.field("createdAt", to_iso(line.created_at)).field("saidAt", to_iso(line.said_at)).end();
 }
 
-void write_call(json::Writer& writer, const tool::CallRecord& record) {
-  const tool::ToolContext& context = record.context;
-  writer.object().field("number", record.number).field("tool", record.tool).field("state", tool::word(record.state));
-  if (!context.agent_id.empty()) writer.field("agentId", context.agent_id);
-  if (!context.session_id.empty()) writer.field("sessionId", context.session_id);
-  if (!context.task_id.empty()) writer.field("taskId", context.task_id);
-  if (!context.call_id.empty()) writer.field("callId", context.call_id);
-  // What could not be read as JSON was recorded as it came.
-  writer.key("arguments");
-  if (json::parse(record.arguments)) {
-    writer.raw(record.arguments);
-  } else {
-    writer.value(record.arguments);
-  }
-  if (!record.result.empty())
-    writer.key(record.state == tool::CallState::failed ? "failure" : "result").raw(record.result);
-  writer.field("startedAt", to_iso(record.started_at));
-  if (record.ended_at) writer.field("endedAt", to_iso(*record.ended_at));
-  writer.end();
-}
-
 }  // namespace
 
 Result<chat::NewSession> read_session(std::string_view body) {
@@ -166,7 +125,7 @@ Result<chat::LinesRequest> read_lines_query(std::string_view query) {
     } else if (name == "before") {
       BELFRY_TRY(request.before, read_number(name, value));
     } else if (name == "limit") {
-      BELFRY_TRY(request.limit, read_small(name, value));
+      BELFRY_TRY(request.limit, read_limit(value, chat::kLinesPageMax));
     } else if (name == "waitMs") {
       BELFRY_TRY(const std::int64_t wait, read_number(name, value));
       request.wait = Millis{wait};
@@ -189,46 +148,9 @@ Result<SessionsQuery> read_sessions_query(std::string_view query) {
     } else if (name == "after") {
       wanted.after = value;
     } else if (name == "limit") {
-      BELFRY_TRY(wanted.limit, read_small(name, value));
+      BELFRY_TRY(wanted.limit, read_limit(value, chat::kLinesPageMax));
     } else {
       return unknown_parameter(name, "member, after, limit");
-    }
-  }
-  return wanted;
-}
-
-Result<tool::CallRequest> read_call(std::string_view body) {
-  BELFRY_TRY(const Fields fields, Fields::read("a call", body, {"arguments", "context"}));
-  tool::CallRequest request;
-  // Models write their arguments as a text with JSON in it; both will do.
-  if (const auto arguments = fields.find("arguments"))
-    request.arguments = arguments->kind == json::Kind::string ? json::text(*arguments) : std::string(arguments->raw);
-  const auto context = fields.find("context");
-  if (!context) return request;
-  BELFRY_TRY(const Fields inner, Fields::read("context", context->raw, {"agentId", "sessionId", "taskId", "callId"}));
-  BELFRY_CHECK(inner.text("agentId", request.context.agent_id));
-  BELFRY_CHECK(inner.text("sessionId", request.context.session_id));
-  BELFRY_CHECK(inner.text("taskId", request.context.task_id));
-  BELFRY_CHECK(inner.text("callId", request.context.call_id));
-  return request;
-}
-
-Result<tool::CallTables::Query> read_calls_query(std::string_view query) {
-  BELFRY_TRY(const auto pairs, query_pairs(query));
-  tool::CallTables::Query wanted;
-  for (const auto& [name, value] : pairs) {
-    if (name == "session") {
-      wanted.session = value;
-    } else if (name == "agent") {
-      wanted.agent = value;
-    } else if (name == "after") {
-      BELFRY_TRY(wanted.before, read_number(name, value));
-    } else if (name == "limit") {
-      BELFRY_TRY(wanted.limit, read_small(name, value));
-      if (wanted.limit < 1 || wanted.limit > kListPageMax)
-        return fail(Errc::invalid_argument, fmt::format("limit is {}; 1 to {} are possible", value, kListPageMax));
-    } else {
-      return unknown_parameter(name, "session, agent, after, limit");
     }
   }
   return wanted;
@@ -272,27 +194,6 @@ std::string lines(const std::vector<chat::Line>& lines) {
   writer.object().key("messages").array();
   for (const chat::Line& line : lines) write_line(writer, line);
   return writer.end().end().take();
-}
-
-std::string tools(const std::vector<const tool::Definition*>& definitions) {
-  json::Writer writer;
-  writer.object().key("tools").array();
-  for (const tool::Definition* one : definitions) tool::write_definition(writer, *one);
-  return writer.end().end().take();
-}
-
-std::string called(const tool::CallOutcome& outcome) {
-  json::Writer writer;
-  return writer.object().key("result").raw(outcome.result).end().take();
-}
-
-std::string calls(const tool::CallTables::Page& page) {
-  json::Writer writer;
-  writer.object().key("calls").array();
-  for (const tool::CallRecord& one : page.records) write_call(writer, one);
-  writer.end();
-  if (page.next) writer.field("next", *page.next);
-  return writer.end().take();
 }
 
 }  // namespace belfry::server::wire

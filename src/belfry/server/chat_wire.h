@@ -1,4 +1,4 @@
-// JSON of conversations and tools to types and back: the part of wire for those routes.
+// JSON of conversations to types and back: the part of wire for their routes.
 #pragma once
 
 #include <string>
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "belfry/chat/chats.h"
-#include "belfry/tool/executor.h"
 
 namespace belfry::server::wire {
 
@@ -23,10 +22,6 @@ struct SessionsQuery {
 };
 Result<SessionsQuery> read_sessions_query(std::string_view query);
 
-// The tool's name is not part of the body.
-Result<tool::CallRequest> read_call(std::string_view body);
-Result<tool::CallTables::Query> read_calls_query(std::string_view query);
-
 // --- answers ---
 
 std::string session(const chat::Session& session);
@@ -34,8 +29,5 @@ std::string sessions(const chat::ChatTables::SessionPage& page);
 std::string people(const std::vector<std::string>& names);
 std::string posted(const chat::Posted& posted);
 std::string lines(const std::vector<chat::Line>& lines);
-std::string tools(const std::vector<const tool::Definition*>& definitions);
-std::string called(const tool::CallOutcome& outcome);
-std::string calls(const tool::CallTables::Page& page);
 
 }  // namespace belfry::server::wire

@@ -1,7 +1,6 @@
 #include "belfry/server/wire.h"
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include "belfry/base/limits.h"
 #include "belfry/bus/delay.h"
 #include "belfry/server/http_message.h"
+#include "belfry/server/query.h"
 #include "belfry/when/report.h"
 
 namespace belfry::server::wire {
@@ -24,15 +24,6 @@ Result<> read_leases(const Fields& fields, std::vector<std::string>& leases) {
   BELFRY_CHECK(fields.texts("leases", kReceiveMax, leases));
   if (leases.empty())
     return fail(Errc::invalid_argument, "leases is missing: a list of the leases that :receive handed out");
-  return {};
-}
-
-Result<> read_limit(const std::string& text, int& limit) {
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, limit);
-  if (read.ec != std::errc{} || read.ptr != end || limit < 1 || limit > kListPageMax)
-    return fail(Errc::invalid_argument,
-                fmt::format("limit \"{}\" is not a number from 1 to {}", text.substr(0, 40), kListPageMax));
   return {};
 }
 
@@ -200,11 +191,9 @@ Result<bus::ListRequest> read_list_query(std::string_view query) {
                         "dead",
                         value.substr(0, 40)));
     } else if (name == "limit") {
-      BELFRY_CHECK(read_limit(value, request.limit));
+      BELFRY_TRY(request.limit, read_limit(value));
     } else {
-      return fail(
-          Errc::unknown_field,
-          fmt::format("unknown parameter \"{}\"; a list knows: to, from, state, limit, after", name.substr(0, 100)));
+      return unknown_parameter(name, "to, from, state, limit, after");
     }
   }
   return request;
@@ -217,10 +206,9 @@ Result<PageQuery> read_page_query(std::string_view query) {
     if (name == "after") {
       page.after = value;
     } else if (name == "limit") {
-      BELFRY_CHECK(read_limit(value, page.limit));
+      BELFRY_TRY(page.limit, read_limit(value));
     } else {
-      return fail(Errc::unknown_field,
-                  fmt::format("unknown parameter \"{}\"; this list knows: limit, after", name.substr(0, 100)));
+      return unknown_parameter(name, "limit, after");
     }
   }
   return page;

@@ -74,8 +74,7 @@ class Ask final : public Tool {
     BELFRY_CHECK(fields.text("text", text));
     BELFRY_CHECK(fields.text("answerBy", question.answer_by));
     BELFRY_CHECK(check_person(message.to));
-    if (is_blank(text))
-      return fail(Errc::invalid_argument, "text is empty; a question needs one");
+    if (is_blank(text)) return fail(Errc::invalid_argument, "text is empty; a question needs one");
     const auto replies = fields.find("quickReplies");
     if (replies) {
       BELFRY_TRY(message.quick_replies, bus::read_quick_replies(*replies));
