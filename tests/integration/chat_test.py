@@ -232,7 +232,12 @@ class Tools(ChatCase):
     # A5, D15
     def test_tools_are_listed_called_and_recorded(self):
         tools = {tool["function"]["name"] for tool in self.server.call("GET", "/v1/tools")["tools"]}
-        self.assertEqual(tools, {"send_message", "ask", "list_messages", "cancel_message", "reschedule_message"})
+        private = {"schedule_private_message", "list_scheduled_private_messages", "cancel_scheduled_private_message"}
+        everywhere = {"send_message", "ask", "list_messages", "cancel_message", "reschedule_message"}
+        self.assertEqual(tools, private | everywhere)
+        group = self.open(kind="group", user=None, users=["ann", "bob"])
+        offered = self.server.call("GET", f"/v1/tools?session={group}")["tools"]
+        self.assertEqual({tool["function"]["name"] for tool in offered}, everywhere)
         # As a model writes them: a text with JSON in it.
         self.call_tool("send_message", '{"to":"bot","payload":"hi"}', agentId="bot", callId="c9")
         refused = self.call_tool("send_message", {"to": "bot"}, 400)
@@ -292,6 +297,54 @@ class Tools(ChatCase):
             self.assertEqual(got["payload"].get("quickReplies"), value)
             self.server.call("POST", "/v1/mailboxes/bot:ack", {"leases": [got["lease"]]})
         self.assertEqual(self.server.call("GET", "/v1/mailboxes/bot")["pending"], 0)
+
+
+class Scheduled(ChatCase):
+    # P7, P11
+    def test_what_is_scheduled_is_said_at_its_time_after_a_stop_and_not_at_the_stop(self):
+        wanted = {"session_id": self.session, "send_at": "3秒后", "message_text": "喝水"}
+        created = self.server.call("POST", "/v1/scheduled", wanted, 201)
+        self.assertIn("sentence", created["understood"])
+        self.assertEqual(self.server.end(), 0)
+        self.server = self.start()
+        line = self.wait_for_line("s" + created["task_id"])
+        self.assertEqual((line["source"], line["from"], line["text"]), ("scheduled_send", "bot", "喝水"))
+        self.assertGreaterEqual(line["saidAt"], created["send_at"])
+        task = self.server.call("GET", f"/v1/scheduled/{created['task_id']}")["task"]
+        self.assertEqual((task["status"], task["sent_message_id"]), ("sent", line["messageId"]))
+
+    # P3, P10
+    def test_they_are_listed_moved_cancelled_and_sent_now_by_people(self):
+        def add(when, text, *more):
+            out = self.belfry("schedule", "add", "--session", self.session, "--at", when, text, "--json", *more).stdout
+            return json.loads(out)["task_id"]
+
+        first, second, third = add("in 2 hours", "one"), add("明天早上9点", "two"), add("in 3 hours", "three")
+        listed = self.belfry("schedule", "list").stdout
+        self.assertLess(listed.index(first), listed.index(third))
+        self.assertIn("two", listed)
+        self.assertIn(third, self.belfry("schedule", "move", third, "--at", "in 1 hour", "--text", "drei").stdout)
+        self.assertIn("cancelled", self.belfry("schedule", "cancel", first).stdout)
+        self.assertIn("sent", self.belfry("schedule", "now", third).stdout)
+        self.assertEqual([one["text"] for one in self.lines()], ["drei"])
+        self.refusal(self.server.request("DELETE", f"/v1/scheduled/{first}"), 409, "already_cancelled")
+        self.refusal(self.server.request("POST", f"/v1/scheduled/{third}:send"), 409, "already_sent")
+        self.refusal(self.server.request("PATCH", f"/v1/scheduled/{second}", {}), 400, "invalid_argument")
+        self.refusal(self.server.request("GET", "/v1/scheduled/nothing"), 404, "not_found")
+        self.refusal(self.server.request("GET", "/v1/scheduled?status=odd"), 400, "invalid_argument")
+        wanted = {"session_id": self.session, "send_at": "tomorrow at 9", "message_text": "x"}
+        for change, error in (
+            ({"session_id": None}, "not_private_chat"),
+            ({"session_id": self.open(kind="group", user=None, users=["ann", "bob"])}, "not_private_chat"),
+            ({"send_at": "yesterday"}, "invalid_time"),
+            ({"send_at": "every day at 9"}, "invalid_time"),
+            ({"message_text": " "}, "empty_text"),
+            ({"message_texts": "x"}, "unknown_field"),
+            ({"max_late_ms": -1}, "invalid_argument"),
+        ):
+            self.refusal(self.server.request("POST", "/v1/scheduled", {**wanted, **change}), 400, error)
+        pending = self.server.call("GET", "/v1/scheduled?status=pending")["tasks"]
+        self.assertEqual([one["task_id"] for one in pending], [second])
 
 
 class Agents(ChatCase):

@@ -13,6 +13,7 @@
 #include "belfry/base/assert.h"
 #include "belfry/bus/message_bus.h"
 #include "belfry/chat/chats.h"
+#include "belfry/chat/private_messages.h"
 #include "belfry/clock/simulated_clock.h"
 #include "belfry/tool/builtin/builtin.h"
 #include "belfry/tool/executor.h"
@@ -49,6 +50,7 @@ class World {
 
   bus::MessageBus& bus() { return life_->bus; }
   chat::Chats& chats() { return life_->chats; }
+  chat::PrivateMessages& scheduled() { return life_->scheduled; }
   tool::Executor& tools() { return life_->tools; }
   agent::Processor& agents() { return life_->agents; }
   SimulatedClock& clock() { return life_->clock; }
@@ -192,11 +194,12 @@ class World {
           timekeeper(clock),
           bus(context, clock, world.random_, store, timekeeper, world.options_.bus),
           chats(context, clock, world.random_, store, bus, timekeeper),
+          scheduled(context, clock, store, chats, timekeeper),
           times(clock, {}),
           tools(clock, store, chats),
           agents(context, clock, store, bus, tools, world.options_.agents),
           tasks(context) {
-      for (auto& tool : tool::make_builtin_tools({.clock = clock, .bus = bus, .times = times}))
+      for (auto& tool : tool::make_builtin_tools({.clock = clock, .bus = bus, .times = times, .scheduled = scheduled}))
         tools.add(std::move(tool));
     }
     static store::Options inline_mode(store::Options options) {
@@ -209,6 +212,7 @@ class World {
     Timekeeper timekeeper;
     bus::MessageBus bus;
     chat::Chats chats;
+    chat::PrivateMessages scheduled;
     bus::TimeReader times;
     tool::Executor tools;
     agent::Processor agents;
@@ -217,6 +221,7 @@ class World {
 
   Task<void> stop_parts() {
     co_await agents().stop(clock().now().boot);
+    co_await scheduled().stop();
     co_await chats().stop();
     co_await bus().stop();
   }

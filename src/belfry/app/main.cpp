@@ -68,6 +68,7 @@ int run(int count, char** arguments) {
   add_mailbox(app);
   add_agents(app);
   add_tools(app);
+  add_schedule(app);
   add_why(app);
   add_when(app);
   add_doctor(app);

@@ -20,6 +20,7 @@
 #include "belfry/base/random.h"
 #include "belfry/bus/message_bus.h"
 #include "belfry/chat/chats.h"
+#include "belfry/chat/private_messages.h"
 #include "belfry/clock/real_clock.h"
 #include "belfry/due/timekeeper.h"
 #include "belfry/net/url.h"
@@ -83,6 +84,7 @@ struct Runtime::Parts {
   Timekeeper timekeeper;
   std::optional<bus::MessageBus> bus;
   std::optional<chat::Chats> chats;
+  std::optional<chat::PrivateMessages> scheduled;
   std::optional<bus::TimeReader> times;
   std::optional<tool::Executor> tools;
   std::optional<agent::Processor> agents;
@@ -122,6 +124,8 @@ Result<> Runtime::Parts::open_store() {
     bus.emplace(context, clock, random, *store, timekeeper,
                 bus::BusOptions{.retention = options.config.retention, .attempts_max = options.config.attempts_max});
     chats.emplace(context, clock, random, *store, *bus, timekeeper);
+    scheduled.emplace(context, clock, *store, *chats, timekeeper,
+                      chat::PrivateMessagesOptions{.retention = options.config.retention});
     tools.emplace(clock, *store, *chats, options.config.retention);
     agents.emplace(context, clock, *store, *bus, *tools,
                    agent::ProcessorOptions{.max_concurrent = options.config.agents_at_once});
@@ -139,7 +143,7 @@ Result<> Runtime::Parts::open() {
   const Locale locale = locale_of(options.config);
   times.emplace(
       clock, bus::TimeReader::Options{.zone = locale.zone, .zone_source = locale.source, .language = locale.language});
-  for (auto& tool : tool::make_builtin_tools({.clock = clock, .bus = *bus, .times = *times}))
+  for (auto& tool : tool::make_builtin_tools({.clock = clock, .bus = *bus, .times = *times, .scheduled = *scheduled}))
     tools->add(std::move(tool));
   server.emplace(
       context, clock,
@@ -147,6 +151,7 @@ Result<> Runtime::Parts::open() {
           .bus = *bus,
           .store = *store,
           .chats = *chats,
+          .scheduled = *scheduled,
           .tools = *tools,
           .times = *times,
           .agents = {.runs = [this](const std::string& kind) { return agents->hosts(kind); },
@@ -268,6 +273,7 @@ Task<void> Runtime::Parts::stop() {
   co_await bus->wait_until_idle(patience);
   co_await server->close(std::min(clock.now().boot + kCloseGrace, patience + grace / 2));
   timekeeper.stop();
+  co_await scheduled->stop();
   co_await chats->stop();
   co_await bus->stop();
   // The last write there is: when it is done, nothing of the bus is left in the store's queue.

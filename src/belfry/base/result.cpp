@@ -44,12 +44,15 @@ std::string_view word(Errc code) {
     case Errc::unknown_tool: return "unknown_tool";
     case Errc::already_answered: return "already_answered";
     case Errc::question_closed: return "question_closed";
+    case Errc::not_private_chat: return "not_private_chat";
+    case Errc::empty_text: return "empty_text";
+    case Errc::already_sent: return "already_sent";
   }
   assertion_failed("a known error code", __FILE__, __LINE__);
 }
 
 std::optional<Errc> parse_errc(std::string_view text) {
-  for (int i = 0; i <= static_cast<int>(Errc::question_closed); ++i)
+  for (int i = 0; i <= static_cast<int>(Errc::already_sent); ++i)
     if (word(static_cast<Errc>(i)) == text) return static_cast<Errc>(i);
   return std::nullopt;
 }

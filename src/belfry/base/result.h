@@ -48,7 +48,10 @@ enum class Errc {
   quickReplies_empty_string,  // NOLINT(readability-identifier-naming)
   unknown_tool,
   already_answered,
-  question_closed,  // the last one: parse_errc() goes up to here
+  question_closed,
+  not_private_chat,
+  empty_text,
+  already_sent,  // the last one: parse_errc() goes up to here
 };
 
 std::string_view word(Errc code);

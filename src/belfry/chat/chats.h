@@ -133,18 +133,22 @@ class Chats final : public DueSource, public bus::Attendant {
   void arrived(const std::string& person) override;
   Result<> admit(const bus::Outgoing& message) const override;
 
- private:
+  // For whoever says something in a transaction of its own (A8). Nothing if it was said before; what was is told to
+  // those who listen, once it is on the disk.
   struct Said {
     std::string session;
     Line line;
   };
+  static std::optional<Said> write_saying(store::Connection& connection, const Saying& saying, WallTime now);
+  void tell(const Said& said);
+  std::string new_id();
 
+ private:
   // chats.cpp
   Result<> check_known(const NewSession& wanted) const;
   Task<Result<std::vector<Line>>> look(LinesRequest request);
 
   // chats_deliver.cpp: what the bus has for people
-  static std::optional<Said> write_saying(store::Connection& connection, const Saying& saying, WallTime now);
   bool is_person(const std::string& name) const;
   void deliver_more();
   Task<void> deliver(std::string person);
@@ -158,8 +162,6 @@ class Chats final : public DueSource, public bus::Attendant {
   Task<void> end_questions();
   Task<Result<>> end_together(std::vector<Ending> endings, std::vector<std::string> lost);
 
-  std::string new_id();
-  void tell(const Said& said);
   void note_deadline(std::int64_t ms);
   WallTime now() const { return round_down(clock_.now().wall); }
 

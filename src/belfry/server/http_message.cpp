@@ -90,6 +90,8 @@ int status_of(Errc code) {
     case Errc::quickReplies_invalid_type:
     case Errc::quickReplies_too_many:
     case Errc::quickReplies_empty_string:
+    case Errc::not_private_chat:
+    case Errc::empty_text:
     case Errc::unknown_field: return 400;
     case Errc::unauthorized: return 401;
     case Errc::forbidden_host:
@@ -107,6 +109,7 @@ int status_of(Errc code) {
     case Errc::limit_exceeded:
     case Errc::already_answered:
     case Errc::question_closed:
+    case Errc::already_sent:
     case Errc::wrong_state: return 409;
     case Errc::too_large: return 413;
     case Errc::overloaded: return 429;

@@ -59,7 +59,8 @@ class HttpServer::Impl {
         mailboxes_(served.bus, tasks_),
         agents_(served.bus, std::move(served.agents)),
         sessions_(served.chats),
-        tools_(served.tools),
+        scheduled_(served.scheduled, served.chats, served.times),
+        tools_(served.tools, served.chats),
         status_(served.bus, served.store, !options_.token.empty(),
                 [this] { return static_cast<int>(connections_.size()); }) {
     messages_.add_to(router_);
@@ -67,6 +68,7 @@ class HttpServer::Impl {
     mailboxes_.add_to(router_);
     agents_.add_to(router_);
     sessions_.add_to(router_);
+    scheduled_.add_to(router_);
     tools_.add_to(router_);
     status_.add_to(router_);
   }
@@ -200,6 +202,7 @@ class HttpServer::Impl {
   MailboxRoutes mailboxes_;
   AgentRoutes agents_;
   SessionRoutes sessions_;
+  ScheduledRoutes scheduled_;
   ToolRoutes tools_;
   StatusRoutes status_;
   Wake accept_wake_;

@@ -34,6 +34,7 @@ struct Served {
   bus::MessageBus& bus;
   store::Store& store;
   chat::Chats& chats;
+  chat::PrivateMessages& scheduled;
   tool::Executor& tools;
   const bus::TimeReader& times;
   AgentControl agents;

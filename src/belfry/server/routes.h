@@ -8,6 +8,7 @@
 #include "belfry/bus/message_bus.h"
 #include "belfry/bus/time_reader.h"
 #include "belfry/chat/chats.h"
+#include "belfry/chat/private_messages.h"
 #include "belfry/server/router.h"
 #include "belfry/store/store.h"
 #include "belfry/tool/executor.h"
@@ -115,9 +116,29 @@ class SessionRoutes {
   chat::Chats& chats_;
 };
 
+class ScheduledRoutes {
+ public:
+  ScheduledRoutes(chat::PrivateMessages& scheduled, chat::Chats& chats, const bus::TimeReader& times)
+      : scheduled_(scheduled), chats_(chats), times_(times) {}
+  void add_to(Router& router);
+
+ private:
+  Task<Response> list(Request request);
+  Task<Response> create(Request request);
+  Task<Response> get(Request request);
+  Task<Response> change(Request request);
+  Task<Response> cancel(Request request);
+  Task<Response> send_now(Request request);
+  Task<Result<when::Reading>> read_time(std::string session_id, std::string text);
+
+  chat::PrivateMessages& scheduled_;
+  chat::Chats& chats_;
+  const bus::TimeReader& times_;
+};
+
 class ToolRoutes {
  public:
-  explicit ToolRoutes(tool::Executor& tools) : tools_(tools) {}
+  ToolRoutes(tool::Executor& tools, chat::Chats& chats) : tools_(tools), chats_(chats) {}
   void add_to(Router& router);
 
  private:
@@ -126,6 +147,7 @@ class ToolRoutes {
   Task<Response> calls(Request request);
 
   tool::Executor& tools_;
+  chat::Chats& chats_;
 };
 
 class StatusRoutes {

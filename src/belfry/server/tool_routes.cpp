@@ -12,7 +12,14 @@ void ToolRoutes::add_to(Router& router) {
   router.add(Method::get, "/v1/calls", bound(&ToolRoutes::calls));
 }
 
-Task<Response> ToolRoutes::list(Request) { co_return json_response(200, wire::tools(tools_.definitions())); }
+Task<Response> ToolRoutes::list(Request request) {
+  const auto session_id = wire::read_tools_query(request.query);
+  if (!session_id) co_return error_response(session_id.error());
+  if (session_id->empty()) co_return json_response(200, wire::tools(tools_.definitions()));
+  const auto session = co_await chats_.session(*session_id);
+  if (!session) co_return error_response(session.error());
+  co_return json_response(200, wire::tools(tools_.definitions(&*session)));
+}
 
 Task<Response> ToolRoutes::call(Request request) {
   auto wanted = wire::read_call(request.body);

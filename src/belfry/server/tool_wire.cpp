@@ -48,6 +48,16 @@ Result<tool::CallRequest> read_call(std::string_view body) {
   return request;
 }
 
+Result<std::string> read_tools_query(std::string_view query) {
+  BELFRY_TRY(const auto pairs, query_pairs(query));
+  std::string session;
+  for (const auto& [name, value] : pairs) {
+    if (name != "session") return unknown_parameter(name, "session");
+    session = value;
+  }
+  return session;
+}
+
 Result<tool::CallTables::Query> read_calls_query(std::string_view query) {
   BELFRY_TRY(const auto pairs, query_pairs(query));
   tool::CallTables::Query wanted;

@@ -11,6 +11,8 @@ namespace belfry::server::wire {
 
 // The tool's name is not part of the body.
 Result<tool::CallRequest> read_call(std::string_view body);
+// The session whose tools are asked for; empty: all.
+Result<std::string> read_tools_query(std::string_view query);
 Result<tool::CallTables::Query> read_calls_query(std::string_view query);
 
 std::string tools(const std::vector<const tool::Definition*>& definitions);

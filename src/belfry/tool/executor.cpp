@@ -134,9 +134,11 @@ void Executor::add(std::unique_ptr<Tool> tool) {
   tools_.emplace(name, Entry{std::move(tool), std::move(*schema)});
 }
 
-std::vector<const Definition*> Executor::definitions() const {
+std::vector<const Definition*> Executor::definitions(const chat::Session* session) const {
+  const bool in_group = session && session->kind != chat::SessionKind::private_chat;
   std::vector<const Definition*> all;
-  for (const auto& [name, entry] : tools_) all.push_back(&entry.tool->definition());
+  for (const auto& [name, entry] : tools_)
+    if (!in_group || !entry.tool->in_private_chats_only()) all.push_back(&entry.tool->definition());
   return all;
 }
 
@@ -153,6 +155,7 @@ Task<Result<>> Executor::enter_session(ToolContext& context) {
   if (!context.agent_id.empty() && !session.has(context.agent_id))
     co_return fail(Errc::invalid_argument,
                    fmt::format("\"{}\" is not in the session {}", context.agent_id, context.session_id));
+  context.is_private = session.kind == chat::SessionKind::private_chat;
   context.timezone = session.timezone;
   co_return Result<>{};
 }

@@ -46,7 +46,8 @@ class Executor {
 
   // Before the first call. A definition that does not compile is a mistake of ours.
   void add(std::unique_ptr<Tool> tool);
-  std::vector<const Definition*> definitions() const;
+  // All, or those that are of use in this session.
+  std::vector<const Definition*> definitions(const chat::Session* session = nullptr) const;
 
   // Refused only if the record could not be written: then nothing was done.
   Task<Result<CallOutcome>> call(CallRequest request);

@@ -27,9 +27,10 @@ struct ToolContext {
   std::string task_id;
   std::string call_id;  // the caller's name for this call: a repeat has the first one's result and no other effect
   // Set by the executor:
-  std::string timezone;  // the session's; empty: the server's
-  std::string once;      // effects under this name happen once, whatever crashes in between
-  bool again = false;    // an earlier try of this call was cut off, perhaps after its effect
+  bool is_private = false;  // the session is a private chat
+  std::string timezone;     // the session's; empty: the server's
+  std::string once;         // effects under this name happen once, whatever crashes in between
+  bool again = false;       // an earlier try of this call was cut off, perhaps after its effect
 };
 
 class Tool {
@@ -38,6 +39,8 @@ class Tool {
   virtual const Definition& definition() const = 0;
   // Arguments that the tool judges by rules of its own, which know better than the schema (D4, Q2 to Q5, D15).
   virtual std::vector<std::string_view> judged_by_itself() const { return {}; }
+  // Not offered to agents in a group.
+  virtual bool in_private_chats_only() const { return false; }
   // `arguments` is an object that fits the schema; the result is a JSON object, too.
   virtual Task<Result<std::string>> call(ToolContext context, std::string arguments) = 0;
 };

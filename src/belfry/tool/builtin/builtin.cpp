@@ -9,6 +9,9 @@ std::vector<std::unique_ptr<Tool>> make_builtin_tools(Surroundings around) {
   tools.push_back(make_list_messages(around));
   tools.push_back(make_cancel_message(around));
   tools.push_back(make_reschedule_message(around));
+  tools.push_back(make_schedule_private_message(around));
+  tools.push_back(make_list_scheduled_private_messages(around));
+  tools.push_back(make_cancel_scheduled_private_message(around));
   return tools;
 }
 

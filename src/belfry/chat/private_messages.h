@@ -1,0 +1,84 @@
+// Scheduled private messages: written now, said at their time, without waking anybody to think (P1 to P11).
+//
+// Every change is one transaction that names the state it leaves, so of those who race for one message (its own time,
+// a cancel, a move, a replacement) one wins and the others are told. Saying it and noting that it was said are one
+// transaction, too: a crash neither loses nor doubles it.
+//
+// Lives on the kernel's thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "belfry/base/limits.h"
+#include "belfry/base/task_group.h"
+#include "belfry/chat/chats.h"
+#include "belfry/chat/private_message.h"
+#include "belfry/clock/clock.h"
+#include "belfry/due/timekeeper.h"
+#include "belfry/store/store.h"
+
+namespace belfry::chat {
+
+struct PrivateMessagesOptions {
+  std::optional<Millis> max_late;        // for those that do not say it themselves
+  Millis retention = kRetentionDefault;  // how long those that have ended can be read
+};
+
+class PrivateMessages final : public DueSource {
+ public:
+  // Makes or reads its table. Before store.start(); throws store::Fault.
+  PrivateMessages(asio::io_context& context, Clock& clock, store::Store& store, Chats& chats, Timekeeper& timekeeper,
+                  PrivateMessagesOptions options = {});
+
+  // Await it before the conversations stop.
+  Task<void> stop();
+
+  struct Created {
+    ScheduledMessage message;
+    std::vector<std::string> cancelled;  // those that it replaces (P6)
+    bool repeated = false;
+  };
+  Task<Result<Created>> create(NewScheduledMessage wanted);
+  Task<Result<ScheduledMessage>> get(std::string id);
+  Task<Result<ScheduledPage>> list(ScheduledQuery query);
+
+  // Of one that is not pending any more these say what became of it: `already_sent`, `already_cancelled`, …
+  // Where `session` is given, a message of another one does not exist.
+  Task<Result<ScheduledMessage>> cancel(std::string id, std::string session, std::string call);
+  Task<Result<ScheduledMessage>> change(std::string id, ScheduledChange change);
+  Task<Result<ScheduledMessage>> send_now(std::string id);
+
+  std::optional<Due> next_due(const Now& now) const override;
+  Task<int> fire_due(Now now, int limit) override;
+
+ private:
+  struct Sent {
+    std::vector<Chats::Said> said;
+    std::vector<ScheduledMessage> ended;  // as they are now
+    std::optional<std::int64_t> next_ms;
+    bool more = false;
+  };
+
+  Result<> check_text(const std::string& text) const;
+  Result<WallTime> check_time(WallTime at) const;
+  Task<void> send_due();
+  Sent send_some(store::Connection& connection, const std::vector<std::string>& ids, WallTime now) const;
+  void tell(const Sent& sent);
+  void note_due(std::int64_t ms);
+  WallTime now() const { return round_down(clock_.now().wall); }
+
+  Clock& clock_;
+  store::Store& store_;
+  Chats& chats_;
+  Timekeeper& timekeeper_;
+  PrivateMessagesOptions options_;
+  std::optional<std::int64_t> next_ms_;  // of the earliest that is pending
+  std::optional<BootTime> not_before_;   // the disk failed: they wait until then
+  bool sending_ = false;
+  bool stopping_ = false;
+  TaskGroup tasks_;
+};
+
+}  // namespace belfry::chat
