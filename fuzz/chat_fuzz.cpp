@@ -7,18 +7,13 @@
 #include "belfry/chat/question.h"
 #include "belfry/server/chat_wire.h"
 #include "belfry/server/tool_wire.h"
+#include "refusal.h"
 
 namespace wire = belfry::server::wire;
 
 namespace {
 
-// A refusal says something, and is of bearable length.
-template <class T>
-void check(const belfry::Result<T>& result) {
-  if (result) return;
-  BELFRY_ASSERT(!result.error().detail.empty());
-  BELFRY_ASSERT(result.error().detail.size() < 4'000);
-}
+using belfry::fuzz::check;
 
 // What was read as a deadline is written so that it is read again.
 void check_deadline(std::string_view payload) {

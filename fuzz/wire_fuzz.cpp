@@ -5,18 +5,13 @@
 
 #include "belfry/base/assert.h"
 #include "belfry/server/wire.h"
+#include "refusal.h"
 
 namespace wire = belfry::server::wire;
 
 namespace {
 
-// A refusal says something, in UTF-8, and is of bearable length.
-template <class T>
-void check(const belfry::Result<T>& result) {
-  if (result) return;
-  BELFRY_ASSERT(!result.error().detail.empty());
-  BELFRY_ASSERT(result.error().detail.size() < 4'000);
-}
+using belfry::fuzz::check;
 
 }  // namespace
 

@@ -65,6 +65,30 @@ class ProcessorTest : public ::testing::Test {
     if (++tries == 2) throw std::runtime_error("oh");
     co_return fail(Errc::unavailable, "no");
   }
+  // Sends, and works or fails as the send did.
+  Task<Result<>> send_then_work(bus::Delivery message, Hands& hands, Millis how_long) {
+    const auto sent = co_await hands.send({.to = "worker", .payload = R"({"text":"done"})"});
+    if (!sent) co_return std::unexpected(sent.error());
+    co_return co_await work(std::move(message), how_long);
+  }
+  // Works or hangs, and sends then.
+  Task<Result<>> work_then_send(bus::Delivery message, Hands& hands) {
+    const bool hangs = message.to == "hung";
+    co_await hang_or_work(std::move(message), hangs, 2s);
+    const auto sent = co_await hands.send({.to = "worker", .payload = R"({"text":"done"})"});
+    co_return sent ? Result<>{} : fail(Errc::stopping, "not taken");
+  }
+  // Two that are the same in every try, and one that is not.
+  Task<Result<>> send_thrice(bus::Delivery message, Hands& hands, int one_try) {
+    co_await hands.send({.to = "worker", .payload = R"({"text":"same"})"});
+    co_await hands.send({.to = "worker", .payload = R"({"text":"same"})"});
+    co_await hands.send({.to = "worker", .payload = fmt::format(R"({{"text":"try {}"}})", one_try)});
+    co_return co_await work(std::move(message), 1s);
+  }
+  Task<Nanos> stop_within(Nanos deadline) {
+    co_await world().agents().stop(world().clock().now().boot + deadline);
+    co_return elapsed();
+  }
   Nanos elapsed() { return world().clock().now().boot - SimulatedClock::noon().boot; }
   void send(const std::string& to, std::string text = "", Millis delay = 0ms) {
     world().send({.to = to, .payload = fmt::format(R"({{"text":"{}"}})", text), .delay = delay});
@@ -232,22 +256,12 @@ TEST_F(ProcessorTest, AStoppedAgentKeepsItsQueueAlsoOverARestart) {
 
 // D12: a stop lets agents finish, and takes what they send; a hung one does not hold it up.
 TEST_F(ProcessorTest, AStopWaitsForTheAgentsAtWorkAndNoLonger) {
-  const auto told = [this](bus::Delivery message, Hands& hands) -> Task<Result<>> {
-    const bool hangs = message.to == "hung";
-    co_await hang_or_work(std::move(message), hangs, 2s);
-    const auto sent = co_await hands.send({.to = "worker", .payload = R"({"text":"done"})"});
-    co_return sent ? Result<>{} : fail(Errc::stopping, "not taken");
-  };
-  script = told;
-  const auto stop = [this](Nanos deadline) -> Task<Nanos> {
-    co_await world().agents().stop(world().clock().now().boot + deadline);
-    co_return elapsed();
-  };
+  script = [this](bus::Delivery message, Hands& hands) { return work_then_send(std::move(message), hands); };
   world().add("a", "scripted");
   send("a");
   send("a", "next");
   world().advance(500ms);
-  auto stopped = world().start_task(stop(20s));
+  auto stopped = world().start_task(stop_within(20s));
   world().advance(1s);
   EXPECT_FALSE(stopped.done());
   world().advance(30s);
@@ -261,7 +275,7 @@ TEST_F(ProcessorTest, AStopWaitsForTheAgentsAtWorkAndNoLonger) {
   send("hung");
   world().advance(100ms);
   const Nanos asked = elapsed();
-  stopped = world().start_task(stop(5s));
+  stopped = world().start_task(stop_within(5s));
   world().advance(30s);
   ASSERT_TRUE(stopped.done());
   EXPECT_EQ(stopped.value() - asked, 5s);
@@ -315,11 +329,9 @@ TEST_F(ProcessorTest, WhoeverGetsTheNameOfAStoppedAgentIsNotStopped) {
 // D18: what Belfry itself cannot do just now is no failure of the agent's.
 TEST_F(ProcessorTest, AFullDiskCostsAnAgentNoAttempt) {
   int tries = 0;
-  script = [this, &tries](bus::Delivery message, Hands& hands) -> Task<Result<>> {
+  script = [this, &tries](bus::Delivery message, Hands& hands) {
     ++tries;
-    const auto sent = co_await hands.send({.to = "worker", .payload = R"({"text":"done"})"});
-    if (!sent) co_return std::unexpected(sent.error());
-    co_return co_await work(std::move(message), 1s);
+    return send_then_work(std::move(message), hands, 1s);
   };
   World::Options with_reserve = options();
   with_reserve.reserve = 1 << 20;
@@ -342,12 +354,8 @@ TEST_F(ProcessorTest, AFullDiskCostsAnAgentNoAttempt) {
 // D18: a crash between what a turn sends and its ack brings the turn again, and not what it sent.
 TEST_F(ProcessorTest, ATurnTakenAgainSendsNothingTwice) {
   int tries = 0;
-  script = [this, &tries](bus::Delivery message, Hands& hands) -> Task<Result<>> {
-    ++tries;
-    co_await hands.send({.to = "worker", .payload = R"({"text":"same"})"});
-    co_await hands.send({.to = "worker", .payload = R"({"text":"same"})"});
-    co_await hands.send({.to = "worker", .payload = fmt::format(R"({{"text":"try {}"}})", tries)});
-    co_return co_await work(std::move(message), 1s);
+  script = [this, &tries](bus::Delivery message, Hands& hands) {
+    return send_thrice(std::move(message), hands, ++tries);
   };
   world().add("a", "scripted");
   send("a");

@@ -104,18 +104,19 @@ Result<std::optional<Session>> made_before(store::Connection& connection, const 
 
 Chats::Chats(asio::io_context& context, Clock& clock, Random& random, store::Store& store, bus::MessageBus& bus,
              Timekeeper& timekeeper)
-    : clock_(clock), random_(random), store_(store), bus_(bus), timekeeper_(timekeeper), tasks_(context) {
+    : clock_(clock),
+      random_(random),
+      store_(store),
+      bus_(bus),
+      deadlines_(context, clock, timekeeper, "question deadlines", [this] { return end_questions(); }),
+      tasks_(context) {
   ChatTables::migrate(store_.connection_before_start());
-  next_deadline_ms_ = ChatTables::next_due(store_.connection_before_start());
-  timekeeper_.add(*this);
+  if (const auto next = ChatTables::next_due(store_.connection_before_start())) deadlines_.note(*next);
 }
 
 Chats::~Chats() = default;
 
-void Chats::start() {
-  bus_.attend(kPersonKind, *this);
-  timekeeper_.look_again();
-}
+void Chats::start() { bus_.attend(kPersonKind, *this); }
 
 void Chats::release_readers() {
   releasing_ = true;
@@ -127,6 +128,7 @@ Task<void> Chats::stop() {
   stopping_ = true;
   release_readers();
   for (Wake* const pause : pauses_) pause->ring();
+  co_await deadlines_.stop();
   co_await tasks_.join();
 }
 
@@ -140,7 +142,7 @@ std::string Chats::new_id() {
 }
 
 void Chats::tell(const Said& said) {
-  if (said.line.question && said.line.question->answer_by) note_deadline(to_ms(*said.line.question->answer_by));
+  if (said.line.question && said.line.question->answer_by) deadlines_.note(to_ms(*said.line.question->answer_by));
   for (Listener* const listener : listeners_) listener->said(said.session, said.line);
   const auto waiting = readers_.find(said.session);
   if (waiting == readers_.end()) return;

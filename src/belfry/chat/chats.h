@@ -26,7 +26,7 @@
 #include "belfry/chat/chat_tables.h"
 #include "belfry/chat/conversation.h"
 #include "belfry/clock/clock.h"
-#include "belfry/due/timekeeper.h"
+#include "belfry/due/due_rows.h"
 #include "belfry/store/store.h"
 
 namespace belfry::chat {
@@ -97,7 +97,7 @@ class Listener {
 
 struct Ending;  // what a deadline does to its question
 
-class Chats final : public DueSource, public bus::Attendant {
+class Chats final : public bus::Attendant {
  public:
   // Makes or reads its tables. Before store.start(); throws store::Fault.
   Chats(asio::io_context& context, Clock& clock, Random& random, store::Store& store, bus::MessageBus& bus,
@@ -128,8 +128,6 @@ class Chats final : public DueSource, public bus::Attendant {
   Task<Result<Posted>> post(Post post);
   Task<Result<std::vector<Line>>> lines(LinesRequest request);
 
-  std::optional<Due> next_due(const Now& now) const override;
-  Task<int> fire_due(Now now, int limit) override;
   void arrived(const std::string& person) override;
   Result<> admit(const bus::Outgoing& message) const override;
 
@@ -159,17 +157,15 @@ class Chats final : public DueSource, public bus::Attendant {
   Task<void> pause(Millis duration);
 
   // chats_deadlines.cpp
-  Task<void> end_questions();
+  Task<bool> end_questions();
   Task<Result<>> end_together(std::vector<Ending> endings, std::vector<std::string> lost);
 
-  void note_deadline(std::int64_t ms);
   WallTime now() const { return round_down(clock_.now().wall); }
 
   Clock& clock_;  // Borrowed parts outlive this one: whoever makes it declares them before it.
   Random& random_;
   store::Store& store_;
   bus::MessageBus& bus_;
-  Timekeeper& timekeeper_;
   std::vector<Listener*> listeners_;
   std::unordered_map<std::string, std::vector<Wake*>> readers_;  // who waits for a session's next line
   std::deque<std::string> waiting_people_;                       // have messages, and nobody delivers them yet
@@ -177,9 +173,7 @@ class Chats final : public DueSource, public bus::Attendant {
   std::unordered_set<std::string> came_meanwhile_;               // got more while being served
   std::size_t deliveries_ = 0;                                   // people being served
   std::vector<Wake*> pauses_;
-  std::optional<std::int64_t> next_deadline_ms_;
-  bool ending_questions_ = false;
-  std::optional<BootTime> not_before_;  // the disk failed: questions wait until then
+  DueRows deadlines_;
   bool releasing_ = false;
   bool stopping_ = false;
   TaskGroup tasks_;

@@ -21,7 +21,6 @@ namespace {
 
 // In one transaction: whoever answers waits for at most that many.
 constexpr int kQuestionsAtOnce = 50;
-constexpr Millis kTryAgain{1'000};
 
 std::string default_text(const Ending& ending) {
   const auto replies = bus::quick_replies_of(ending.asked.payload);
@@ -101,61 +100,24 @@ DueQuestions read_due(store::Connection& connection, std::int64_t now_ms) {
 
 }  // namespace
 
-void Chats::note_deadline(std::int64_t ms) {
-  if (next_deadline_ms_ && *next_deadline_ms_ <= ms) return;
-  next_deadline_ms_ = ms;
-  timekeeper_.look_again();
-}
-
-std::optional<Due> Chats::next_due(const Now& now) const {
-  if (ending_questions_ || stopping_ || !next_deadline_ms_) return std::nullopt;
-  // After a failure: not at once again.
-  if (not_before_ && *not_before_ > now.boot) return Due(*not_before_);
-  return Due(wall_from_ms(*next_deadline_ms_));
-}
-
-// The work waits for the disk, and the loop that waits for time must not: it goes on beside it.
-Task<int> Chats::fire_due(Now now, int) {
-  const bool due = next_deadline_ms_ && wall_from_ms(*next_deadline_ms_) <= now.wall;
-  const bool pausing = not_before_ && *not_before_ > now.boot;
-  if (!due || pausing || ending_questions_ || stopping_) co_return 0;
-  ending_questions_ = true;
-  tasks_.spawn("question deadlines", end_questions());
-  co_return 1;
-}
-
-Task<void> Chats::end_questions() {
-  // However it ends: deadlines are looked at again, after a failure a little later.
-  struct Finish {
-    Chats& chats;
-    bool failed = true;
-    ~Finish() {
-      chats.ending_questions_ = false;
-      chats.not_before_.reset();
-      if (failed) {
-        chats.not_before_ = chats.clock_.now().boot + kTryAgain;
-        chats.note_deadline(to_ms(chats.now()));
-      }
-      chats.timekeeper_.look_again();
-    }
-  } finish{*this};
-  while (!stopping_) {
-    next_deadline_ms_.reset();  // what comes meanwhile is noted again
+Task<bool> Chats::end_questions() {
+  while (!deadlines_.stopping()) {
+    deadlines_.begin_reading();
     auto job = [now_ms = to_ms(now())](store::Connection& connection) -> Result<DueQuestions> {
       return read_due(connection, now_ms);
     };
     auto due = co_await store_.read<DueQuestions>(std::move(job));
-    if (!due) co_return;
-    if (due->next) note_deadline(*due->next);
+    if (!due) co_return false;
+    if (due->next) deadlines_.note(*due->next);
     if (due->endings.empty() && due->lost.empty()) break;
     const auto ended = co_await end_together(std::move(due->endings), std::move(due->lost));
     if (ended || ended.error().code == Errc::already_answered) continue;
     if (ended.error().code != Errc::stopping)
       log::warn("chat.deadline_failed", "deadlines of questions could not be stored; tried again soon",
                 {{"what", ended.error().detail}});
-    co_return;
+    co_return false;
   }
-  finish.failed = false;
+  co_return true;
 }
 
 // All or none: if one was answered since we looked, we look again.

@@ -1,7 +1,5 @@
 #include "belfry/chat/private_messages.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "belfry/base/assert.h"
@@ -15,7 +13,6 @@ namespace {
 
 // Said in one transaction: whoever else writes waits for at most that many.
 constexpr int kSentAtOnce = 100;
-constexpr Millis kTryAgain{1'000};
 
 std::unexpected<Error> no_task(const std::string& id) {
   return fail(Errc::not_found, fmt::format("there is no scheduled message \"{}\"", id.substr(0, kIdBytesMax)));
@@ -73,16 +70,14 @@ bool is_same(const ScheduledMessage& made, const NewScheduledMessage& wanted) {
 
 PrivateMessages::PrivateMessages(asio::io_context& context, Clock& clock, store::Store& store, Chats& chats,
                                  Timekeeper& timekeeper, PrivateMessagesOptions options)
-    : clock_(clock), store_(store), chats_(chats), timekeeper_(timekeeper), options_(options), tasks_(context) {
+    : clock_(clock),
+      store_(store),
+      chats_(chats),
+      options_(options),
+      due_(context, clock, timekeeper, "scheduled messages", [this] { return send_due(); }) {
   store::Connection& connection = store_.connection_before_start();
   PrivateMessageTables::migrate(connection);
-  next_ms_ = PrivateMessageTables::next_due(connection);
-  timekeeper_.add(*this);
-}
-
-Task<void> PrivateMessages::stop() {
-  stopping_ = true;
-  co_await tasks_.join();
+  if (const auto next = PrivateMessageTables::next_due(connection)) due_.note(*next);
 }
 
 Result<> PrivateMessages::check_text(const std::string& text) const {
@@ -145,7 +140,7 @@ Task<Result<PrivateMessages::Created>> PrivateMessages::create(NewScheduledMessa
   };
   auto created = co_await store_.write_as_send<Created>(std::move(job), wanted.text.size());
   if (!created || created->repeated) co_return created;
-  note_due(to_ms(created->message.send_at));
+  due_.note(to_ms(created->message.send_at));
   log::info("scheduled.created", "",
             {{"task", created->message.id},
              {"session", created->message.session_id},
@@ -193,7 +188,7 @@ Task<Result<ScheduledMessage>> PrivateMessages::change(std::string id, Scheduled
   };
   auto changed = co_await store_.write<ScheduledMessage>(std::move(job));
   if (changed) {
-    note_due(to_ms(changed->send_at));
+    due_.note(to_ms(changed->send_at));
     log::info("scheduled.changed", "", {{"task", id}, {"sendAt", changed->send_at}});
   }
   co_return changed;
@@ -203,7 +198,7 @@ Task<Result<ScheduledMessage>> PrivateMessages::send_now(std::string id) {
   // Its time is now: then it is said like any other that is due, in the same transaction.
   auto job = [this, id, now = now()](store::Connection& connection) -> Result<Sent> {
     BELFRY_TRY(const ScheduledMessage found, find_pending(connection, id, ""));
-    PrivateMessageTables::change(connection, id, found.text, std::min(to_ms(now), to_ms(found.send_at)), to_ms(now));
+    PrivateMessageTables::change(connection, id, found.text, to_ms(now), to_ms(now));
     return send_some(connection, {id}, now);
   };
   auto sent = co_await store_.write<Sent>(std::move(job));
@@ -214,47 +209,10 @@ Task<Result<ScheduledMessage>> PrivateMessages::send_now(std::string id) {
 
 // --- when they are due ---
 
-void PrivateMessages::note_due(std::int64_t ms) {
-  if (next_ms_ && *next_ms_ <= ms) return;
-  next_ms_ = ms;
-  timekeeper_.look_again();
-}
-
-std::optional<Due> PrivateMessages::next_due(const Now& now) const {
-  if (sending_ || stopping_ || !next_ms_) return std::nullopt;
-  // After a failure: not at once again.
-  if (not_before_ && *not_before_ > now.boot) return Due(*not_before_);
-  return Due(wall_from_ms(*next_ms_));
-}
-
-// The work waits for the disk, and the loop that waits for time must not: it goes on beside it.
-Task<int> PrivateMessages::fire_due(Now now, int) {
-  const bool due = next_ms_ && wall_from_ms(*next_ms_) <= now.wall;
-  const bool pausing = not_before_ && *not_before_ > now.boot;
-  if (!due || pausing || sending_ || stopping_) co_return 0;
-  sending_ = true;
-  tasks_.spawn("scheduled messages", send_due());
-  co_return 1;
-}
-
-Task<void> PrivateMessages::send_due() {
-  // However it ends: what is due is looked at again, after a failure a little later.
-  struct Finish {
-    PrivateMessages& all;
-    bool failed = true;
-    ~Finish() {
-      all.sending_ = false;
-      all.not_before_.reset();
-      if (failed) {
-        all.not_before_ = all.clock_.now().boot + kTryAgain;
-        all.note_due(to_ms(all.now()));
-      }
-      all.timekeeper_.look_again();
-    }
-  } finish{*this};
+Task<bool> PrivateMessages::send_due() {
   bool more = true;
-  while (more && !stopping_) {
-    next_ms_.reset();  // what comes meanwhile is noted again
+  while (more && !due_.stopping()) {
+    due_.begin_reading();
     auto job = [this, now = now()](store::Connection& connection) -> Result<Sent> {
       std::vector<std::string> ids;
       for (const ScheduledMessage& one : PrivateMessageTables::due(connection, to_ms(now), kSentAtOnce))
@@ -268,13 +226,13 @@ Task<void> PrivateMessages::send_due() {
     if (!sent) {
       log::warn("scheduled.send_failed", "scheduled messages could not be stored; tried again soon",
                 {{"what", sent.error().detail}});
-      co_return;
+      co_return false;
     }
     tell(*sent);
-    if (sent->next_ms) note_due(*sent->next_ms);
+    if (sent->next_ms) due_.note(*sent->next_ms);
     more = sent->more;
   }
-  finish.failed = false;
+  co_return true;
 }
 
 // Says those of them that are pending and due, in their order; too late for one that does not want to be late (P11).

@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "belfry/base/limits.h"
-#include "belfry/base/task_group.h"
 #include "belfry/chat/chats.h"
 #include "belfry/chat/private_message.h"
 #include "belfry/clock/clock.h"
-#include "belfry/due/timekeeper.h"
+#include "belfry/due/due_rows.h"
 #include "belfry/store/store.h"
 
 namespace belfry::chat {
@@ -26,14 +25,14 @@ struct PrivateMessagesOptions {
   Millis retention = kRetentionDefault;  // how long those that have ended can be read
 };
 
-class PrivateMessages final : public DueSource {
+class PrivateMessages {
  public:
   // Makes or reads its table. Before store.start(); throws store::Fault.
   PrivateMessages(asio::io_context& context, Clock& clock, store::Store& store, Chats& chats, Timekeeper& timekeeper,
                   PrivateMessagesOptions options = {});
 
   // Await it before the conversations stop.
-  Task<void> stop();
+  Task<void> stop() { return due_.stop(); }
 
   struct Created {
     ScheduledMessage message;
@@ -50,9 +49,6 @@ class PrivateMessages final : public DueSource {
   Task<Result<ScheduledMessage>> change(std::string id, ScheduledChange change);
   Task<Result<ScheduledMessage>> send_now(std::string id);
 
-  std::optional<Due> next_due(const Now& now) const override;
-  Task<int> fire_due(Now now, int limit) override;
-
  private:
   struct Sent {
     std::vector<Chats::Said> said;
@@ -63,22 +59,16 @@ class PrivateMessages final : public DueSource {
 
   Result<> check_text(const std::string& text) const;
   Result<WallTime> check_time(WallTime at) const;
-  Task<void> send_due();
+  Task<bool> send_due();
   Sent send_some(store::Connection& connection, const std::vector<std::string>& ids, WallTime now) const;
   void tell(const Sent& sent);
-  void note_due(std::int64_t ms);
   WallTime now() const { return round_down(clock_.now().wall); }
 
   Clock& clock_;
   store::Store& store_;
   Chats& chats_;
-  Timekeeper& timekeeper_;
   PrivateMessagesOptions options_;
-  std::optional<std::int64_t> next_ms_;  // of the earliest that is pending
-  std::optional<BootTime> not_before_;   // the disk failed: they wait until then
-  bool sending_ = false;
-  bool stopping_ = false;
-  TaskGroup tasks_;
+  DueRows due_;
 };
 
 }  // namespace belfry::chat
