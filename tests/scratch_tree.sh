@@ -14,6 +14,3 @@ trap remove_scratch_tree EXIT
 
 # A commit of what is being worked on, if it differs from the last one; it stands on no branch.
 git -C "$root" worktree add --quiet --detach "$tree" "$(git -C "$root" stash create | grep . || echo HEAD)"
-
-# Objects of other copies can be used again, wherever this copy lies.
-export CCACHE_BASEDIR=$tree CCACHE_NOHASHDIR=1
