@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "belfry/agent/concierge/concierge.h"
 #include "belfry/agent/processor.h"
 #include "belfry/base/assert.h"
 #include "belfry/bus/message_bus.h"
@@ -156,6 +157,8 @@ class World {
     life_->store.start();
     life_->bus.start();
     life_->chats.start();
+    life_->agents.host(agent::kConcierge,
+                       [life = life_.get()] { return agent::make_concierge(life->chats, life->times); });
     if (options_.host) options_.host(life_->agents);
     life_->tasks.spawn("timekeeper", life_->timekeeper.run());
     life_->clock.settle();

@@ -14,6 +14,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <fmt/format.h>
 
+#include "belfry/agent/concierge/concierge.h"
 #include "belfry/agent/processor.h"
 #include "belfry/app/timezone.h"
 #include "belfry/base/log.h"
@@ -95,7 +96,7 @@ struct Runtime::Parts {
 
   Result<> open();
   Result<> open_store();
-  Task<void> add_default_person();
+  Task<void> add_default_members();
   void log_start() const;
   void wait_for_signal();
   void signalled(int number);
@@ -168,10 +169,13 @@ Result<> Runtime::Parts::open() {
   return {};
 }
 
-// Agents can write to `user` without anybody having introduced them.
-Task<void> Runtime::Parts::add_default_person() {
+// Agents can write to `user` without anybody having introduced them, and people can talk to the concierge.
+Task<void> Runtime::Parts::add_default_members() {
   const auto added = co_await chats->add_person(chat::kDefaultPerson);
   if (!added) log::warn("chat.no_default_person", "there is no person \"user\"", {{"what", added.error().detail}});
+  auto nothing_else = [](store::Connection&) -> Result<bool> { return true; };
+  const auto hired = co_await bus->add_recipients({agent::kConcierge}, agent::kConcierge, std::move(nothing_else));
+  if (!hired) log::warn("agent.no_concierge", "there is no agent \"concierge\"", {{"what", hired.error().detail}});
 }
 
 void Runtime::Parts::log_start() const {
@@ -301,7 +305,8 @@ void Runtime::run() {
   parts.bus->start();
   parts.chats->start();
   parts.agents->host("echo", agent::make_echo);
-  parts.tasks.spawn("default person", parts.add_default_person());
+  parts.agents->host(agent::kConcierge, [&parts] { return agent::make_concierge(*parts.chats, *parts.times); });
+  parts.tasks.spawn("welcome", parts.add_default_members());
   parts.tasks.spawn("timekeeper", parts.timekeeper.run());
   parts.server->start();
   parts.log_start();

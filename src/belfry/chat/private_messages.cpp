@@ -174,14 +174,14 @@ Task<Result<ScheduledMessage>> PrivateMessages::cancel(std::string id, std::stri
   co_return cancelled;
 }
 
-Task<Result<ScheduledMessage>> PrivateMessages::change(std::string id, ScheduledChange change) {
+Task<Result<ScheduledMessage>> PrivateMessages::change(std::string id, std::string session, ScheduledChange change) {
   if (change.text) BELFRY_CO_CHECK(check_text(*change.text));
   if (change.send_at) {
     const auto in_time = check_time(*change.send_at);
     if (!in_time) co_return std::unexpected(in_time.error());
   }
-  auto job = [id, change, now_ms = to_ms(now())](store::Connection& connection) -> Result<ScheduledMessage> {
-    BELFRY_TRY(const ScheduledMessage found, find_pending(connection, id, ""));
+  auto job = [id, session, change, now_ms = to_ms(now())](store::Connection& connection) -> Result<ScheduledMessage> {
+    BELFRY_TRY(const ScheduledMessage found, find_pending(connection, id, session));
     PrivateMessageTables::change(connection, id, change.text.value_or(found.text),
                                  to_ms(change.send_at.value_or(found.send_at)), now_ms);
     return found_again(connection, id);

@@ -46,7 +46,7 @@ class PrivateMessages {
   // Of one that is not pending any more these say what became of it: `already_sent`, `already_cancelled`, …
   // Where `session` is given, a message of another one does not exist.
   Task<Result<ScheduledMessage>> cancel(std::string id, std::string session, std::string call);
-  Task<Result<ScheduledMessage>> change(std::string id, ScheduledChange change);
+  Task<Result<ScheduledMessage>> change(std::string id, std::string session, ScheduledChange change);
   Task<Result<ScheduledMessage>> send_now(std::string id);
 
  private:

@@ -212,7 +212,7 @@ TEST_F(ScheduledTest, AChangeNamesTheStateThatItLeaves) {
   ASSERT_TRUE(w.run(w.scheduled().cancel(cancelled, "", "")));
   for (const auto& [id, code] : {std::pair{sent, Errc::already_sent}, std::pair{cancelled, Errc::already_cancelled}}) {
     EXPECT_EQ(w.run(w.scheduled().cancel(id, "", "")).error().code, code);
-    EXPECT_EQ(w.run(w.scheduled().change(id, {.send_at = kNoon + 2h})).error().code, code);
+    EXPECT_EQ(w.run(w.scheduled().change(id, "", {.send_at = kNoon + 2h})).error().code, code);
     EXPECT_EQ(w.run(w.scheduled().send_now(id)).error().code, code);
   }
   w.advance(3h);
@@ -257,9 +257,9 @@ TEST_F(ScheduledTest, TheyAreListedMovedCancelledAndSentNow) {
   EXPECT_EQ(field(refused, "error"), "not_found");
   EXPECT_EQ(field(call("cancel_scheduled_private_message", R"({"task_id":"nothing"})", session), "error"), "not_found");
 
-  ASSERT_TRUE(w.run(w.scheduled().change(late, {.text = "earlier", .send_at = kNoon + 30min})));
-  EXPECT_EQ(w.run(w.scheduled().change(late, {.send_at = kNoon - 1h})).error().code, Errc::invalid_time);
-  EXPECT_EQ(w.run(w.scheduled().change(late, {.text = " "})).error().code, Errc::empty_text);
+  ASSERT_TRUE(w.run(w.scheduled().change(late, "", {.text = "earlier", .send_at = kNoon + 30min})));
+  EXPECT_EQ(w.run(w.scheduled().change(late, "", {.send_at = kNoon - 1h})).error().code, Errc::invalid_time);
+  EXPECT_EQ(w.run(w.scheduled().change(late, "", {.text = " "})).error().code, Errc::empty_text);
   w.advance(30min);
   EXPECT_EQ(texts(), std::vector<std::string>{"earlier"});
   const auto now = w.run(w.scheduled().send_now(early));
@@ -333,7 +333,7 @@ TEST_F(ScheduledTest, OfThoseWhoRaceForATaskExactlyOneWins) {
       switch (dice.next() % 5) {
         case 0: ends.push_back(world.start_task(world.scheduled().cancel(id, "", ""))); break;
         case 1: ends.push_back(world.start_task(world.scheduled().send_now(id))); break;
-        case 2: moves.push_back(world.start_task(world.scheduled().change(id, {.send_at = kNoon + 20s}))); break;
+        case 2: moves.push_back(world.start_task(world.scheduled().change(id, "", {.send_at = kNoon + 20s}))); break;
         case 3:
           replacements.push_back(world.start_task(world.scheduled().create(
               {.session = in, .text = "other", .send_at = kNoon + 1h, .replace_existing = true})));

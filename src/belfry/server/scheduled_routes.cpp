@@ -61,7 +61,7 @@ Task<Response> ScheduledRoutes::change(Request request) {
     change.send_at = reading->at;
     understood = std::move(*reading);
   }
-  const auto changed = co_await scheduled_.change(request.parameter, std::move(change));
+  const auto changed = co_await scheduled_.change(request.parameter, "", std::move(change));
   if (!changed) co_return error_response(changed.error());
   co_return json_response(200, wire::scheduled(*changed, understood, wanted->send_at));
 }

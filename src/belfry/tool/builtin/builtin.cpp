@@ -12,6 +12,7 @@ std::vector<std::unique_ptr<Tool>> make_builtin_tools(Surroundings around) {
   tools.push_back(make_schedule_private_message(around));
   tools.push_back(make_list_scheduled_private_messages(around));
   tools.push_back(make_cancel_scheduled_private_message(around));
+  tools.push_back(make_reschedule_scheduled_private_message(around));
   return tools;
 }
 

@@ -29,6 +29,7 @@ std::unique_ptr<Tool> make_reschedule_message(Surroundings around);
 std::unique_ptr<Tool> make_schedule_private_message(Surroundings around);
 std::unique_ptr<Tool> make_list_scheduled_private_messages(Surroundings around);
 std::unique_ptr<Tool> make_cancel_scheduled_private_message(Surroundings around);
+std::unique_ptr<Tool> make_reschedule_scheduled_private_message(Surroundings around);
 
 std::vector<std::unique_ptr<Tool>> make_builtin_tools(Surroundings around);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "belfry/base/fields.h"
+#include "belfry/bus/send_answer.h"
 #include "belfry/chat/private_message_json.h"
 #include "belfry/tool/builtin/builtin.h"
 
@@ -121,6 +122,40 @@ class CancelScheduled final : public PrivateTool {
   }
 };
 
+class RescheduleScheduled final : public PrivateTool {
+ public:
+  explicit RescheduleScheduled(Surroundings around)
+      : PrivateTool(around,
+                    {.name = "reschedule_scheduled_private_message",
+                     .description = "给当前私聊中一条尚未发送的定时消息换一个时间，文本不变。Gives one message that "
+                                    "is still scheduled in this private chat another time.",
+                     .parameters = R"json({
+  "type": "object",
+  "properties": {
+    "task_id": { "type": "string" },
+    "send_at": { "type": "string", "description": "新的发送时间：ISO 8601，或“明天早上9点”“in 20 minutes”。The new time: ISO 8601 or words; in the zone of this chat unless it says another." }
+  },
+  "required": ["task_id", "send_at"]
+})json"}) {}
+
+  Task<Result<std::string>> call(ToolContext context, std::string arguments) override {
+    BELFRY_CO_TRY(const json::Fields fields,
+                  json::Fields::read("reschedule_scheduled_private_message", arguments, {"task_id", "send_at"}));
+    BELFRY_CO_CHECK(check_session(context));
+    std::string id;
+    std::string send_at;
+    BELFRY_CO_CHECK(fields.text("task_id", id));
+    BELFRY_CO_CHECK(fields.text("send_at", send_at));
+    BELFRY_CO_TRY(const when::Reading reading, chat::read_send_at(around_.times, send_at, context.timezone));
+    BELFRY_CO_TRY(const chat::ScheduledMessage moved,
+                  co_await around_.scheduled.change(id, context.session_id, {.send_at = reading.at}));
+    json::Writer writer;
+    writer.object().field("task_id", id).field("result", "done").field("send_at", to_iso(moved.send_at));
+    bus::write_understood(writer, bus::Understood{reading, send_at});
+    co_return writer.end().take();
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Tool> make_schedule_private_message(Surroundings around) { return std::make_unique<Schedule>(around); }
@@ -129,6 +164,9 @@ std::unique_ptr<Tool> make_list_scheduled_private_messages(Surroundings around) 
 }
 std::unique_ptr<Tool> make_cancel_scheduled_private_message(Surroundings around) {
   return std::make_unique<CancelScheduled>(around);
+}
+std::unique_ptr<Tool> make_reschedule_scheduled_private_message(Surroundings around) {
+  return std::make_unique<RescheduleScheduled>(around);
 }
 
 }  // namespace belfry::tool
