@@ -8,6 +8,7 @@ import json
 import random
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -345,6 +346,78 @@ class Scheduled(ChatCase):
             self.refusal(self.server.request("POST", "/v1/scheduled", {**wanted, **change}), 400, error)
         pending = self.server.call("GET", "/v1/scheduled?status=pending")["tasks"]
         self.assertEqual([one["task_id"] for one in pending], [second])
+
+
+class Terminal(Case):
+    """belfry chat with the concierge, as somebody at a terminal uses it; here through pipes."""
+
+    def prepare(self):
+        self.output = ""
+        self.came = threading.Condition()
+        self.chat = subprocess.Popen([http_test.BELFRY, "chat", "--stay", "60s", "--server", f"http://127.0.0.1:{self.server.port}"],
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(self.close)
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def close(self):
+        self.chat.kill()
+        self.chat.wait()
+        self.chat.stdin.close()
+        self.chat.stdout.close()
+
+    def read(self):
+        for line in self.chat.stdout:
+            with self.came:
+                self.output += line
+                self.came.notify_all()
+
+    def say(self, text):
+        self.chat.stdin.write(text + "\n")
+        self.chat.stdin.flush()
+
+    def expect(self, *parts, times=1):
+        """Waits until each part stands in what was printed since the last time, and gives that back."""
+        with self.came:
+            found = self.came.wait_for(lambda: all(self.output.count(part) >= times for part in parts), PATIENCE)
+            self.assertTrue(found, f"{parts} not in {self.output!r}")
+            printed, self.output = self.output, ""
+            return printed
+
+    # P1, P7, P10
+    def test_reminders_are_asked_about_listed_moved_and_said(self):
+        self.say("remind me in 2 seconds to stretch")
+        self.expect("I will remind you on", "stretch")
+        self.expect("concierge: Reminder: stretch")
+        self.say("明天9点提醒我开会")
+        self.expect("1) ", "上午09:00", "2) ", "晚上21:00")
+        self.say("2")
+        self.expect("21:00", "提醒你：开会")
+        self.say("列表")
+        self.expect("1. ", "开会")
+        self.say("/scheduled")
+        self.expect("1. ", "提醒：开会")
+        self.say("/move 1 明天早上8点")
+        self.expect("(moved to")
+        self.say("/now 1")
+        self.expect("concierge: 提醒：开会")
+        self.say("/scheduled")
+        self.expect("(nothing is scheduled)")
+        self.say("/cancel 7")
+        self.expect("not a number from /scheduled")
+
+    # P7, P11
+    def test_a_reminder_comes_on_time_across_a_stop_and_not_at_the_stop(self):
+        address = f"127.0.0.1:{self.server.port}"
+        self.say("4秒后提醒我喝水")
+        self.expect("提醒你：喝水")
+        due = time.monotonic() + 4
+        self.assertEqual(self.server.end(signal.SIGINT), 0)
+        self.assertNotIn("concierge: 提醒", self.output)
+        self.server = self.start(listen=address)
+        self.expect("the server is back", "concierge: 提醒：喝水")
+        self.assertGreaterEqual(time.monotonic(), due - 0.5)
+        self.say("谢谢")
+        self.expect("不客气")
 
 
 class Agents(ChatCase):

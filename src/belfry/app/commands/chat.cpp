@@ -25,6 +25,7 @@
 #include "belfry/base/random.h"
 #include "belfry/clock/real_clock.h"
 #include "belfry/net/url.h"
+#include "belfry/when/sentence.h"
 
 namespace belfry::app {
 namespace {
@@ -67,6 +68,7 @@ class Chat {
   void listen();
   void type();
   void stay();
+  void await_answer();
 
   // What is typed.
   void obey(const std::string& line);
@@ -85,6 +87,7 @@ class Chat {
   void print(const std::string& text);
   void prompt();
   std::string clock_of(const std::string& iso) const;
+  std::string moment_of(const std::string& iso) const;
 
   Flags& flags_;
   Client& client_;
@@ -110,6 +113,12 @@ std::string Chat::clock_of(const std::string& iso) const {
   const std::string there = zone_.iso(*at);
   const bool today = there.substr(0, 10) == zone_.iso(now()).substr(0, 10);
   return today ? there.substr(11, 8) : there.substr(0, 10) + " " + there.substr(11, 5);
+}
+
+std::string Chat::moment_of(const std::string& iso) const {
+  const auto at = parse_iso(iso);
+  if (!at) return iso;
+  return fmt::format("{} ({})", clock_of(iso), when::distance(*at, now(), when::Language::english));
 }
 
 // --- opening ---
@@ -203,6 +212,7 @@ void Chat::type() {
     } catch (const Refusal& refusal) {
       print(fmt::format("({})", refusal.error.detail));
     }
+    if (!terminal_) await_answer();  // a pipe says nothing before it was answered, as a person would
     prompt();
   }
 }
@@ -302,8 +312,8 @@ void Chat::show_scheduled() {
   std::string text;
   for (const Answer& one : tasks) {
     listed_.push_back(one.text("task_id"));
-    text += fmt::format("{}{:>3}. {}  {}", text.empty() ? "" : "\n", listed_.size(),
-                        readable_time(one.text("send_at"), now()), printable(one.text("message_text")));
+    text += fmt::format("{}{:>3}. {}  {}", text.empty() ? "" : "\n", listed_.size(), moment_of(one.text("send_at")),
+                        one.text("message_text"));
   }
   print(text.empty() ? "(nothing is scheduled)" : text);
 }
@@ -336,7 +346,7 @@ void Chat::change_task(const std::string& name, const std::string& rest) {
     json::Writer writer;
     writer.object().field("send_at", time);
     const Answer moved(client_.patch(path, writer.end().take()));
-    print(fmt::format("(moved to {})", readable_time(moved.object("task").text("send_at"), now())));
+    print(fmt::format("(moved to {})", moment_of(moved.object("task").text("send_at"))));
   }
 }
 
@@ -398,14 +408,15 @@ void Chat::prompt() {
   std::fflush(stdout);
 }
 
-// A pipe has ended: what it said last is answered, and whoever wants to stays on.
+// A pipe has ended: whoever wants to stays on.
 void Chat::stay() {
   if (terminal_) return;
-  const Millis longer = flags_.stay.empty() ? Millis{0} : duration_argument("--stay", flags_.stay);
+  pause(flags_.stay.empty() ? Millis{0} : duration_argument("--stay", flags_.stay));
+}
+
+void Chat::await_answer() {
   std::unique_lock lock(state_);
-  came_.wait_for(lock, kAnswerPatience, [this] { return answered_ > posted_ || posted_ == 0; });
-  lock.unlock();
-  pause(longer);
+  came_.wait_for(lock, kAnswerPatience, [this] { return answered_ >= posted_; });
 }
 
 void Chat::run() {
