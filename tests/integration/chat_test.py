@@ -233,7 +233,8 @@ class Tools(ChatCase):
     # A5, D15
     def test_tools_are_listed_called_and_recorded(self):
         tools = {tool["function"]["name"] for tool in self.server.call("GET", "/v1/tools")["tools"]}
-        private = {"schedule_private_message", "list_scheduled_private_messages", "cancel_scheduled_private_message"}
+        private = {"schedule_private_message", "list_scheduled_private_messages", "cancel_scheduled_private_message",
+                   "reschedule_scheduled_private_message"}
         everywhere = {"send_message", "ask", "list_messages", "cancel_message", "reschedule_message"}
         self.assertEqual(tools, private | everywhere)
         group = self.open(kind="group", user=None, users=["ann", "bob"])

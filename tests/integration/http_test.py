@@ -357,7 +357,7 @@ class Messages(Case):
         first = self.server.call("GET", "/v1/agents?limit=2")
         self.assertEqual([a["id"] for a in first["agents"]], ["a", "b"])
         rest = self.server.call("GET", f"/v1/agents?after={first['next']}")
-        self.assertEqual([a["id"] for a in rest["agents"]], ["c", "worker"])
+        self.assertEqual([a["id"] for a in rest["agents"]], ["c", "concierge", "worker"])
         self.assertNotIn("next", rest)
         self.refusal(self.server.request("POST", "/v1/agents", {"id": "a"}), 409, "already_exists")
 
@@ -1130,6 +1130,7 @@ class Commands(Case):
         self.belfry("messages", "dead", "drop", first, code=1)
         self.assertIn("worker", self.belfry("agents", "list").stdout)
         self.belfry("agents", "remove", "worker")
+        self.belfry("agents", "remove", "concierge")
         self.assertIn("nobody yet", self.belfry("agents", "list").stderr)
 
     def test_exit_codes(self):

@@ -1,15 +1,12 @@
 #include "belfry/app/bench/agents_bench.h"
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <fmt/format.h>
 
-#include "belfry/agent/processor.h"
+#include "belfry/app/bench/kernel.h"
 #include "belfry/app/bench/probes.h"
 #include "belfry/app/bench/report.h"
 #include "belfry/app/bench/scratch.h"
 #include "belfry/base/assert.h"
-#include "belfry/clock/real_clock.h"
-#include "belfry/store/sqlite/sqlite_connection.h"
 
 namespace belfry::app::bench {
 namespace {
@@ -45,47 +42,6 @@ class Relay final : public agent::Agent {
   int agents_;
 };
 
-// The kernel without a network: bus, conversations, tools and agents on a real disk.
-struct Kernel {
-  Kernel(const std::filesystem::path& folder, int at_once)
-      : clock(context),
-        store(context, store::sqlite::open({.path = (folder / "belfry.db").string()}), {}),
-        timekeeper(clock),
-        bus(context, clock, random, store, timekeeper),
-        chats(context, clock, random, store, bus, timekeeper),
-        tools(clock, store, chats),
-        agents(context, clock, store, bus, tools, {.max_concurrent = at_once}),
-        tasks(context) {
-    store.start();
-    bus.start();
-    chats.start();
-    tasks.spawn("timekeeper", timekeeper.run());
-  }
-
-  void run(Task<void> task) {
-    bool ended = false;
-    asio::co_spawn(context, std::move(task), [&](std::exception_ptr failure) {
-      ended = true;
-      context.stop();
-      if (failure) std::rethrow_exception(failure);
-    });
-    context.restart();
-    const auto guard = asio::make_work_guard(context);
-    while (!ended) context.run();
-  }
-
-  asio::io_context context;
-  RealClock clock;
-  SystemRandom random;
-  store::Store store;
-  Timekeeper timekeeper;
-  bus::MessageBus bus;
-  chat::Chats chats;
-  tool::Executor tools;
-  agent::Processor agents;
-  TaskGroup tasks;
-};
-
 Task<void> exchange(Kernel& kernel, Score& score, int agents) {
   for (int i = 0; i < agents; ++i) {
     const auto added = co_await kernel.bus.add_recipient(name_of(i), "relay");
@@ -101,17 +57,6 @@ Task<void> exchange(Kernel& kernel, Score& score, int agents) {
   score.over = true;
 }
 
-Task<void> stop(Kernel& kernel) {
-  co_await kernel.agents.stop(kernel.clock.now().boot + 10s);
-  kernel.timekeeper.stop();
-  co_await kernel.chats.stop();
-  co_await kernel.bus.stop();
-  // The last write: when it is done, nothing of the bus is left in the store's queue.
-  const auto noted = co_await kernel.bus.note_clean_stop();
-  BELFRY_ASSERT(noted.has_value());
-  co_await kernel.tasks.join();
-}
-
 double rate(const std::filesystem::path& folder, int agents, int at_once) {
   const Scratch scratch(folder, "agents");
   Kernel kernel(scratch.path(), at_once);
@@ -119,8 +64,7 @@ double rate(const std::filesystem::path& folder, int agents, int at_once) {
   kernel.agents.host("relay", [&] { return std::make_unique<Relay>(score, kernel.random, agents); });
   kernel.run(exchange(kernel, score, agents));
   const double handled = static_cast<double>(score.handled);
-  kernel.run(stop(kernel));
-  kernel.clock.stop();
+  kernel.stop();
   return handled / (static_cast<double>(kDuration.count()) / 1e9);
 }
 

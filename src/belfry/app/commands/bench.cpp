@@ -9,6 +9,7 @@
 
 #include "belfry/app/bench/agents_bench.h"
 #include "belfry/app/bench/bus_bench.h"
+#include "belfry/app/bench/schedule_bench.h"
 #include "belfry/app/bench/when_bench.h"
 #include "belfry/app/commands/commands.h"
 
@@ -62,6 +63,19 @@ void add_agents_bench(CLI::App& command) {
   });
 }
 
+void add_schedule_bench(CLI::App& command) {
+  CLI::App* const schedule =
+      add_command(command, "schedule",
+                  "Scheduled private messages: creating, listing and saying them, with few and a million waiting");
+  auto data = std::make_shared<std::string>();
+  schedule->add_option("--data", *data, "Where to write; a folder of its own is made in it (default: the current one)");
+  on_run(schedule, [data] {
+    const std::filesystem::path folder = own_folder(*data);
+    bench::run_schedule_bench(folder);
+    std::filesystem::remove_all(folder);
+  });
+}
+
 void add_when_bench(CLI::App& command) {
   struct Flags {
     std::string file;
@@ -87,6 +101,7 @@ void add_bench(CLI::App& app) {
   command->require_subcommand(1);
   add_when_bench(*command);
   add_agents_bench(*command);
+  add_schedule_bench(*command);
   CLI::App* const bus =
       add_command(*command, "bus", "The bus: one JSON object a line, beside probes of the raw disk and timer");
   auto flags = std::make_shared<Flags>();
