@@ -304,10 +304,12 @@ TEST_F(OutboxTest, APowerCutNeitherDoublesNorForgets) {
     world.advance(1min);
     const ScheduledMessage end = *world.run(world.scheduled().get(id));
     const std::size_t lines = world.run(world.chats().lines({.session = in}))->size();
-    ASSERT_EQ(world.receiver().heard.size(), 1u) << n;
+    // A claim that reached the disk at the last moment has no answer either, though nothing has left.
+    ASSERT_LE(world.receiver().heard.size(), 1u) << n;
     ASSERT_NE(end.status, ScheduledStatus::pending) << n;
     ASSERT_EQ(lines, end.status == ScheduledStatus::sent ? 1u : 0u) << n;
     if (end.status != ScheduledStatus::sent) ASSERT_EQ(end.reason, "outcome_unknown") << n;
+    if (end.status == ScheduledStatus::sent) ASSERT_EQ(world.receiver().heard.size(), 1u) << n;
     if (survived) break;
   }
 }
@@ -374,7 +376,7 @@ TEST_F(OutboxTest, BetweenAttemptsItExpires) {
 }
 
 // P12
-TEST_F(OutboxTest, AReceiverThatHangsHoldsUpNobodyElse) {
+TEST_F(OutboxTest, AReceiverThatFailsHoldsUpNobodyElse) {
   const std::string bobs = open("bob");
   set_webhook(false, "bob");
   receiver().answer = [](const net::WebRequest& request) {
@@ -534,9 +536,11 @@ TEST_F(OutboxTest, WhateverHappensEveryMessageHasExactlyOneEnd) {
     const std::string in = world.run(world.chats().open({.people = {"ann"}, .agents = {"bot"}}))->session.id;
     ASSERT_TRUE(world.run(world.webhooks().set(webhook_of("ann", idempotent))));
     std::map<std::string, Story> stories;
+    bool is_kind = false;
     world.receiver().answer = [&](const net::WebRequest& request) -> WebAnswer {
-      const std::uint64_t roll = dice.next() % 10;
-      world.receiver().takes = Millis{static_cast<std::int64_t>(dice.next() % 3 == 0 ? dice.next() % 15'000 : 0)};
+      const std::uint64_t roll = is_kind ? 9 : dice.next() % 10;
+      world.receiver().takes =
+          Millis{static_cast<std::int64_t>(!is_kind && dice.next() % 3 == 0 ? dice.next() % 15'000 : 0)};
       if (roll == 0) return ScriptedReceiver::refused();
       Story& story = stories[request.headers[1].second];
       story.bodies.push_back(request.body);
@@ -578,7 +582,12 @@ TEST_F(OutboxTest, WhateverHappensEveryMessageHasExactlyOneEnd) {
         default: world.advance(Millis{static_cast<std::int64_t>(dice.next() % 20'000)});
       }
     }
-    world.advance(5h);
+    // From here on the receiver takes everything, and whoever waits for an attempt is hurried by a new setting.
+    is_kind = true;
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_TRUE(world.run(world.webhooks().set(webhook_of("ann", idempotent))));
+      world.advance(4s);
+    }
     std::set<std::string> said;
     for (const Line& line : *world.run(world.chats().lines({.session = in, .limit = 500})))
       ASSERT_TRUE(said.insert(line.id).second) << seed;

@@ -242,4 +242,26 @@ void WebhookTables::note_inbox(Connection& connection, const std::string& person
                  session, now_ms);
 }
 
+std::vector<std::string> WebhookTables::problems(Connection& connection) {
+  std::vector<std::string> found;
+  {  // data of an older version has none of this yet
+    auto tables = connection.query(
+        "SELECT 1 FROM sqlite_master, pragma_table_info('scheduled') c WHERE sqlite_master.name = 'outbox' AND c.name ="
+        " 'in_outbox'");
+    if (!tables.next()) return found;
+  }
+  auto lost = connection.query(
+      "SELECT s.id FROM scheduled s LEFT JOIN outbox o ON o.id = 's' || s.id AND o.ended_ms IS NULL"
+      " WHERE s.status = 'pending' AND s.in_outbox <> (o.id IS NOT NULL)");
+  while (lost.next())
+    found.push_back(fmt::format("the scheduled message {} does not agree with the outbox", lost.text(0)));
+  auto stuck = connection.query(
+      "SELECT person, count(*) FROM outbox WHERE ended_ms IS NULL GROUP BY person"
+      " HAVING sum(state = 'sending' OR next_ms IS NOT NULL) <> 1");
+  while (stuck.next())
+    found.push_back(fmt::format("\"{}\" has {} messages in the outbox, and not exactly one of them has its turn",
+                                stuck.text(0), stuck.integer(1)));
+  return found;
+}
+
 }  // namespace belfry::chat

@@ -56,6 +56,9 @@ class WebhookTables {
                                                   const std::string& id);
   static void note_inbox(store::Connection& connection, const std::string& person, const std::string& id,
                          const std::string& session, std::int64_t now_ms, std::int64_t forget_before_ms);
+
+  // What must hold between the tables, for `doctor`: one line a problem.
+  static std::vector<std::string> problems(store::Connection& connection);
 };
 
 }  // namespace belfry::chat
