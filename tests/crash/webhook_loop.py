@@ -3,7 +3,7 @@
 
     webhook_loop.py --binary build/release/belfry --rounds 200
 
-Two people have webhooks: the receiver of `keyed` knows requests by their key, that of `plain` does not. Each round schedules
+Two kinds of people have webhooks: receivers of `keyed` ones know requests by their key, those of `plain` ones do not. Each round schedules
 messages that are due at once or soon, has an agent say some, and cancels, moves and hurries some; the receiver answers,
 refuses, hangs up or is slow; the server is killed in between, and every fifth round it is stopped instead. In the end the
 receiver takes everything, and what it saw is compared with what the server says about each message:
@@ -32,9 +32,14 @@ from collections import Counter, defaultdict
 
 from harness import Dead, Server, Wire
 
-PEOPLE = ("plain", "keyed")
+# Several of each: a person's messages go out one after the other, and whoever refuses holds up their own.
+PEOPLE = tuple(f"{kind}-{number}" for kind in ("plain", "keyed") for number in range(6))
 SECRET = "a secret of some length"
 PATIENCE = 60
+
+
+def kind_of(person):
+    return person.split("-")[0]
 
 
 class Receiver:
@@ -113,11 +118,12 @@ class Loop:
             self.problem(f"{method} {path}: {status} {answer}")
         return status, answer
 
-    def set_webhooks(self, wire):
-        for person in PEOPLE:
+    def set_webhooks(self, wire, people=PEOPLE):
+        """Also hurries what waits for its next attempt."""
+        for person in people:
             self.call(wire, "PUT", f"/v1/people/{person}/webhook",
                       {"url": f"http://127.0.0.1:{self.receiver.port}/{person}", "secret": SECRET,
-                       "idempotent": person == "keyed", "timeout_ms": 2000})
+                       "idempotent": kind_of(person) == "keyed", "timeout_ms": 2000})
 
     def prepare(self):
         wire = Wire(self.server.port)
@@ -133,8 +139,8 @@ class Loop:
         """One client until the server is gone."""
         try:
             wire = Wire(self.server.port)
-            for _ in range(40):
-                if over.is_set():
+            for _ in range(200):
+                if over.wait(self.rng.random() * 0.05):
                     break
                 self.one(wire)
             wire.close()
@@ -145,7 +151,9 @@ class Loop:
         person = self.rng.choice(PEOPLE)
         what = self.rng.random()
         known = list(self.tasks)[-12:]
-        if what < 0.5 or not known:
+        if what < 0.1:
+            self.set_webhooks(wire, [person])
+        elif what < 0.5 or not known:
             delay = self.rng.choice((0, 0, 100, 400))
             at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + delay / 1000))
             status, task = self.call(wire, "POST", "/v1/scheduled", {
@@ -237,7 +245,7 @@ class Loop:
     def judge_task(self, task, person):
         key = "s" + task["task_id"]
         end = task["status"] if task["status"] != "failed" else task["reason"]
-        self.counts[f"{person}.{end}"] += 1
+        self.counts[f"{kind_of(person)}.{end}"] += 1
         if task["status"] == "pending":
             self.problem(f"a task has no end: {task}")
         if task["status"] == "sent" and not self.delivered(key):
@@ -274,7 +282,7 @@ class Loop:
             if said[line] != 1 or row is None:
                 self.problem(f"the line {line} is in the log {said[line]} times, and in the outbox: {row}")
                 continue
-            self.counts[f"{person}.line.{row.get('reason', row['state'])}"] += 1
+            self.counts[f"{kind_of(person)}.line.{row.get('reason', row['state'])}"] += 1
             if self.delivered(line) and row["state"] != "sent" and row["reason"] != "outcome_unknown":
                 self.problem(f"the line {line} arrived, and is {row}")
 
@@ -282,9 +290,10 @@ class Loop:
         if len({body for _, body, _ in heard}) != 1:
             self.problem(f"{key} came with {len({body for _, body, _ in heard})} bodies")
         statuses = [status for _, _, status in heard]
-        if heard[0][0] == "plain" and any(status in (200, 0) for status in statuses[:-1]):
+        kind = kind_of(heard[0][0])
+        if kind == "plain" and any(status in (200, 0) for status in statuses[:-1]):
             self.problem(f"{key} came again after {statuses}")
-        if heard[0][0] == "keyed" and len(statuses) > 1:
+        if kind == "keyed" and len(statuses) > 1:
             self.counts["repeated"] += 1
 
     def summary(self, rounds, started):

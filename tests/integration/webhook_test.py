@@ -31,7 +31,7 @@ def sign(body, at=None, secret=SECRET):
 
 
 class Receiver:
-    """Answers what it is told to: a status, `hang` (no answer), `close` (the connection ends), `nonsense`."""
+    """Answers what it is told to: a status, `slow` (200 when it is over), `hang` (nothing), `close`, `nonsense`."""
 
     def __init__(self, *script, tls=None):
         self.script = list(script)  # the last one stays
@@ -64,6 +64,9 @@ class Receiver:
             what = self.script.pop(0) if len(self.script) > 1 else self.script[0]
             self.news.notify_all()
         request.close_connection = True
+        if what == "slow":
+            self.over.wait(PATIENCE)
+            what = 200
         if what == "hang":
             self.over.wait(PATIENCE)
         elif what == "nonsense":
@@ -224,16 +227,32 @@ class Outgoing(WebhookCase):
 
     # P13
     def test_a_stop_waits_for_the_answer(self):
-        receiver = self.receiver("hang")
-        self.set_webhook(receiver.port, timeout_ms=2000)
+        receiver = self.receiver("slow")
+        self.set_webhook(receiver.port)
         task_id = self.schedule()
         receiver.wait_for(1)
-        threading.Timer(0.3, receiver.over.set).start()
+        timer = threading.Timer(0.5, receiver.over.set)
+        timer.start()
+        self.assertEqual(self.server.end(), 0)
+        self.assertTrue(receiver.over.is_set(), "it has not waited")
+        timer.join()
+        self.server = self.start()
+        self.assertEqual(self.task(task_id)["status"], "sent")
+
+    # P13
+    def test_a_stop_does_not_wait_for_ever(self):
+        receiver = self.receiver("hang")
+        self.set_webhook(receiver.port, timeout_ms=30000)
+        self.server.end()
+        self.server = self.start("--stop-deadline", "1s")
+        task_id = self.schedule()
+        receiver.wait_for(1)
         began = time.monotonic()
         self.assertEqual(self.server.end(), 0)
         self.assertLess(time.monotonic() - began, 10)
         self.server = self.start()
         self.assertEqual(self.task(task_id)["reason"], "outcome_unknown")
+        self.assertEqual(len(receiver.heard), 1)
 
     # P13
     def test_names_and_certificates_are_checked(self):
@@ -297,7 +316,7 @@ class Incoming(WebhookCase):
     # P13, G19
     def test_the_signature_stands_for_the_token_on_this_route_only(self):
         token = Path(self.folder.name) / "token"
-        token.write_text("a token of this server\n")
+        token.write_text("a-token-of-this-server\n")
         token.chmod(0o600)
         self.server.end()
         self.server = self.start("--token-file", str(token))
