@@ -71,11 +71,14 @@ Outbox::Outbox(asio::io_context& context, Clock& clock, store::Store& store, Cha
   store::Connection& connection = store_.connection_before_start();
   PrivateMessageTables::migrate(connection);
   const net::WebAnswer none{.fate = net::Fate::unanswered, .what = "the server ended while it waited for the answer"};
-  News news;
-  connection.run("BEGIN IMMEDIATE");
-  for (OutboxRow& row : WebhookTables::sending(connection)) settle(connection, std::move(row), none, now(), news);
-  connection.run("COMMIT");
-  tell(news);
+  std::vector<OutboxRow> left = WebhookTables::sending(connection);
+  if (!left.empty()) {
+    News news;
+    connection.run("BEGIN IMMEDIATE");
+    for (OutboxRow& row : left) settle(connection, std::move(row), none, now(), news);
+    connection.run("COMMIT");
+    tell(news);
+  }
   if (const auto next = WebhookTables::next_due(connection)) due_.note(*next);
 }
 
