@@ -326,6 +326,25 @@ class Incoming(WebhookCase):
             self.refusal(self.server.request(method, path, headers={"Belfry-Signature": sign(b"")}), 401, "unauthorized")
 
     # P13
+    def test_the_command_sets_shows_and_removes_them(self):
+        secret = Path(self.folder.name) / "secret"
+        secret.write_text(SECRET + "\n")
+        secret.chmod(0o600)
+        self.assertEqual(self.belfry("people").stdout.split(), ["ann", "user"])
+        set_to = ("people", "webhook", "user", "--url", "http://127.0.0.1:9/x", "--timeout", "5s", "--idempotent")
+        self.belfry(*set_to, code=1)  # the first time it needs a secret
+        self.belfry(*set_to, "--secret-file", str(secret))
+        shown = self.belfry("people", "webhook", "user").stdout
+        self.assertIn("http://127.0.0.1:9/x  timeout 5 s  idempotent", shown)
+        self.server.call("POST", "/v1/messages", {"to": "user", "from": "bot", "payload": {"text": "hi"}}, 201)
+        deadline = time.monotonic() + PATIENCE
+        while "refused" not in self.belfry("people", "outbox", "user").stdout:
+            self.assertLess(time.monotonic(), deadline)
+        self.belfry("people", "webhook", "user", "--idempotent", code=2)
+        self.belfry("people", "webhook", "user", "--remove")
+        self.belfry("people", "webhook", "user", code=1)
+
+    # P13
     def test_webhooks_are_shown_without_their_secret_and_removed(self):
         shown = self.server.request("GET", "/v1/people/ann/webhook").text
         self.assertNotIn(SECRET, shown)

@@ -69,6 +69,7 @@ int run(int count, char** arguments) {
   add_agents(app);
   add_tools(app);
   add_schedule(app);
+  add_people(app);
   add_why(app);
   add_when(app);
   add_doctor(app);
