@@ -1,4 +1,4 @@
-// Every body and query that the routes of conversations and tools read, and the deadline of a payload. The first byte says
+// Every body and query that the routes of conversations, tools and webhooks read, and the deadline of a payload. The first byte says
 // which.
 #include <cstdint>
 #include <string_view>
@@ -7,6 +7,7 @@
 #include "belfry/chat/question.h"
 #include "belfry/server/chat_wire.h"
 #include "belfry/server/tool_wire.h"
+#include "belfry/server/webhook_wire.h"
 #include "refusal.h"
 
 namespace wire = belfry::server::wire;
@@ -33,7 +34,7 @@ void check_deadline(std::string_view payload) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
-  switch (data[0] % 7) {
+  switch (data[0] % 9) {
     case 0: {
       const auto wanted = wire::read_session(text);
       check(wanted);
@@ -50,7 +51,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 3: check(wire::read_sessions_query(text)); break;
     case 4: check(wire::read_call(text)); break;
     case 5: check(wire::read_calls_query(text)); break;
-    default: check_deadline(text); break;
+    case 6: check_deadline(text); break;
+    case 7: check(wire::read_incoming(text)); break;
+    default: check(wire::read_webhook(text)); break;
   }
   return 0;
 }

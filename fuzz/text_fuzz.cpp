@@ -21,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     BELFRY_ASSERT(again && again->host == server->host && again->port == server->port);
   }
   if (const auto url = net::parse_url(text)) BELFRY_ASSERT(url->server.port > 0 && !url->path.ends_with('/'));
+  if (const auto url = net::parse_web_url(text)) BELFRY_ASSERT(url->server.port > 0 && url->target.starts_with('/'));
   BELFRY_ASSERT(server::percent_decoded(net::percent_encoded(text), false) == text);
   return 0;
 }

@@ -14,10 +14,13 @@
 #include "belfry/base/assert.h"
 #include "belfry/bus/message_bus.h"
 #include "belfry/chat/chats.h"
+#include "belfry/chat/outbox.h"
 #include "belfry/chat/private_messages.h"
+#include "belfry/chat/webhooks.h"
 #include "belfry/clock/simulated_clock.h"
 #include "belfry/tool/builtin/builtin.h"
 #include "belfry/tool/executor.h"
+#include "tests/support/scripted_client.h"
 #include "tests/support/simulated_store.h"
 
 namespace belfry::testing {
@@ -52,6 +55,9 @@ class World {
   bus::MessageBus& bus() { return life_->bus; }
   chat::Chats& chats() { return life_->chats; }
   chat::PrivateMessages& scheduled() { return life_->scheduled; }
+  chat::Outbox& outbox() { return life_->outbox; }
+  chat::Webhooks& webhooks() { return life_->webhooks; }
+  ScriptedReceiver& receiver() { return receiver_; }
   tool::Executor& tools() { return life_->tools; }
   agent::Processor& agents() { return life_->agents; }
   SimulatedClock& clock() { return life_->clock; }
@@ -197,7 +203,10 @@ class World {
           timekeeper(clock),
           bus(context, clock, world.random_, store, timekeeper, world.options_.bus),
           chats(context, clock, world.random_, store, bus, timekeeper),
-          scheduled(context, clock, store, chats, timekeeper),
+          client(clock, world.receiver_),
+          outbox(context, clock, store, chats, timekeeper, client),
+          webhooks(clock, store, chats, outbox),
+          scheduled(context, clock, store, chats, outbox, timekeeper),
           times(clock, {}),
           tools(clock, store, chats),
           agents(context, clock, store, bus, tools, world.options_.agents),
@@ -215,6 +224,9 @@ class World {
     Timekeeper timekeeper;
     bus::MessageBus bus;
     chat::Chats chats;
+    ScriptedClient client;
+    chat::Outbox outbox;
+    chat::Webhooks webhooks;
     chat::PrivateMessages scheduled;
     bus::TimeReader times;
     tool::Executor tools;
@@ -224,6 +236,7 @@ class World {
 
   Task<void> stop_parts() {
     co_await agents().stop(clock().now().boot);
+    co_await outbox().stop(clock().now().boot);
     co_await scheduled().stop();
     co_await chats().stop();
     co_await bus().stop();
@@ -242,6 +255,7 @@ class World {
   SeededRandom random_;
   Disk disk_;
   Now now_;
+  ScriptedReceiver receiver_;
   std::unique_ptr<Life> life_;
 };
 

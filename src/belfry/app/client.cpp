@@ -50,6 +50,9 @@ std::string Client::post(const std::string& target, const std::string& body, Mil
 std::string Client::patch(const std::string& target, const std::string& body) {
   return call("PATCH", target, body, Millis{0});
 }
+std::string Client::put(const std::string& target, const std::string& body) {
+  return call("PUT", target, body, Millis{0});
+}
 std::string Client::remove(const std::string& target) { return call("DELETE", target, "", Millis{0}); }
 
 std::string Client::call(std::string method, const std::string& target, std::string body, Millis wait) {

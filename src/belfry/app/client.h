@@ -26,6 +26,7 @@ class Client {
   std::string get(const std::string& target);
   std::string post(const std::string& target, const std::string& body, Millis wait = Millis{0});
   std::string patch(const std::string& target, const std::string& body);
+  std::string put(const std::string& target, const std::string& body);
   std::string remove(const std::string& target);
 
  private:

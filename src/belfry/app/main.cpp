@@ -70,6 +70,7 @@ int run(int count, char** arguments) {
   add_tools(app);
   add_schedule(app);
   add_chat(app);
+  add_people(app);
   add_why(app);
   add_when(app);
   add_doctor(app);

@@ -21,9 +21,12 @@
 #include "belfry/base/random.h"
 #include "belfry/bus/message_bus.h"
 #include "belfry/chat/chats.h"
+#include "belfry/chat/outbox.h"
 #include "belfry/chat/private_messages.h"
+#include "belfry/chat/webhooks.h"
 #include "belfry/clock/real_clock.h"
 #include "belfry/due/timekeeper.h"
+#include "belfry/net/socket_client.h"
 #include "belfry/net/url.h"
 #include "belfry/server/http_server.h"
 #include "belfry/store/file_reserve.h"
@@ -75,16 +78,24 @@ std::string database_path(const std::string& data) { return data + "/belfry.db";
 // Members in the order in which they need each other.
 struct Runtime::Parts {
   explicit Parts(Options given)
-      : options(std::move(given)), clock(context), timekeeper(clock), tasks(context), signals(context) {}
+      : options(std::move(given)),
+        clock(context),
+        client(context, clock),
+        timekeeper(clock),
+        tasks(context),
+        signals(context) {}
 
   Options options;
   asio::io_context context{1};
   RealClock clock;
   SystemRandom random;
+  net::SocketClient client;
   std::optional<store::Store> store;
   Timekeeper timekeeper;
   std::optional<bus::MessageBus> bus;
   std::optional<chat::Chats> chats;
+  std::optional<chat::Outbox> outbox;
+  std::optional<chat::Webhooks> webhooks;
   std::optional<chat::PrivateMessages> scheduled;
   std::optional<bus::TimeReader> times;
   std::optional<tool::Executor> tools;
@@ -125,7 +136,9 @@ Result<> Runtime::Parts::open_store() {
     bus.emplace(context, clock, random, *store, timekeeper,
                 bus::BusOptions{.retention = options.config.retention, .attempts_max = options.config.attempts_max});
     chats.emplace(context, clock, random, *store, *bus, timekeeper);
-    scheduled.emplace(context, clock, *store, *chats, timekeeper,
+    outbox.emplace(context, clock, *store, *chats, timekeeper, client, options.config.retention);
+    webhooks.emplace(clock, *store, *chats, *outbox, options.config.retention);
+    scheduled.emplace(context, clock, *store, *chats, *outbox, timekeeper,
                       chat::PrivateMessagesOptions{.retention = options.config.retention});
     tools.emplace(clock, *store, *chats, options.config.retention);
     agents.emplace(context, clock, *store, *bus, *tools,
@@ -153,6 +166,7 @@ Result<> Runtime::Parts::open() {
           .store = *store,
           .chats = *chats,
           .scheduled = *scheduled,
+          .webhooks = *webhooks,
           .tools = *tools,
           .times = *times,
           .agents = {.runs = [this](const std::string& kind) { return agents->hosts(kind); },
@@ -270,14 +284,17 @@ Task<void> Runtime::Parts::stop() {
   log_waiting(patience);
   co_await agents->stop(clock.now().boot + options.config.stop_deadline / 2);
   bus->refuse_sends();
+  outbox->close();
   chats->release_readers();
   co_await server->begin_stop(patience);
   bool forced = false;
   if (options.config.on_stop == OnStop::deliver) forced = co_await deliver_delayed();
   co_await bus->wait_until_idle(patience);
+  co_await outbox->stop(patience);
   co_await server->close(std::min(clock.now().boot + kCloseGrace, patience + grace / 2));
   timekeeper.stop();
   co_await scheduled->stop();
+  co_await client.stop();
   co_await chats->stop();
   co_await bus->stop();
   // The last write there is: when it is done, nothing of the bus is left in the store's queue.

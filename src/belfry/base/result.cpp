@@ -47,12 +47,14 @@ std::string_view word(Errc code) {
     case Errc::not_private_chat: return "not_private_chat";
     case Errc::empty_text: return "empty_text";
     case Errc::already_sent: return "already_sent";
+    case Errc::being_sent: return "being_sent";
+    case Errc::bad_signature: return "bad_signature";
   }
   assertion_failed("a known error code", __FILE__, __LINE__);
 }
 
 std::optional<Errc> parse_errc(std::string_view text) {
-  for (int i = 0; i <= static_cast<int>(Errc::already_sent); ++i)
+  for (int i = 0; i <= static_cast<int>(Errc::bad_signature); ++i)
     if (word(static_cast<Errc>(i)) == text) return static_cast<Errc>(i);
   return std::nullopt;
 }

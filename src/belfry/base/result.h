@@ -51,7 +51,9 @@ enum class Errc {
   question_closed,
   not_private_chat,
   empty_text,
-  already_sent,  // the last one: parse_errc() goes up to here
+  already_sent,
+  being_sent,
+  bad_signature,  // the last one: parse_errc() goes up to here
 };
 
 std::string_view word(Errc code);

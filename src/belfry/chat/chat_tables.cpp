@@ -264,6 +264,15 @@ std::optional<SessionRow> ChatTables::find_private(Connection& connection, const
   return first_session(connection, connection.query(kFindPrivate, person, agent));
 }
 
+std::vector<std::string> ChatTables::partners(Connection& connection, const std::string& person, int limit) {
+  std::vector<std::string> agents;
+  auto rows =
+      connection.query("SELECT agent FROM private_pair WHERE person = ?1 AND agent <> ?2 ORDER BY agent LIMIT ?3",
+                       person, kBelfry, limit);
+  while (rows.next()) agents.emplace_back(rows.text(0));
+  return agents;
+}
+
 Result<ChatTables::SessionPage> ChatTables::list(Connection& connection, const std::string& member,
                                                  const std::string& after, int limit) {
   std::int64_t before = INT64_MAX;

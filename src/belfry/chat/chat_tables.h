@@ -55,6 +55,8 @@ class ChatTables {
   // The private conversation of the two that was used last.
   static std::optional<SessionRow> find_private(store::Connection& connection, const std::string& person,
                                                 const std::string& agent);
+  // The agents that a person has a private conversation with, at most `limit` of them; Belfry itself is none.
+  static std::vector<std::string> partners(store::Connection& connection, const std::string& person, int limit);
   struct SessionPage {
     std::vector<Session> sessions;
     std::string next;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "belfry/base/log.h"
+#include "belfry/chat/webhook_tables.h"
 #include "belfry/when/zone.h"
 
 namespace belfry::chat {
@@ -111,6 +112,7 @@ Chats::Chats(asio::io_context& context, Clock& clock, Random& random, store::Sto
       deadlines_(context, clock, timekeeper, "question deadlines", [this] { return end_questions(); }),
       tasks_(context) {
   ChatTables::migrate(store_.connection_before_start());
+  WebhookTables::migrate(store_.connection_before_start());
   if (const auto next = ChatTables::next_due(store_.connection_before_start())) deadlines_.note(*next);
 }
 
@@ -144,6 +146,7 @@ std::string Chats::new_id() {
 void Chats::tell(const Said& said) {
   if (said.line.question && said.line.question->answer_by) deadlines_.note(to_ms(*said.line.question->answer_by));
   for (Listener* const listener : listeners_) listener->said(said.session, said.line);
+  if (said.outgoing && outgoing_) outgoing_();
   const auto waiting = readers_.find(said.session);
   if (waiting == readers_.end()) return;
   for (Wake* const reader : waiting->second) reader->ring();

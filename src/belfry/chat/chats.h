@@ -112,10 +112,13 @@ class Chats final : public bus::Attendant {
   Task<void> stop();
   void listen(Listener& listener) { listeners_.push_back(&listener); }
   void unlisten(Listener& listener) { std::erase(listeners_, &listener); }
+  // Called when something that was said is to leave by a webhook.
+  void on_outgoing(std::function<void()> outgoing) { outgoing_ = std::move(outgoing); }
 
   // --- people and sessions ---
   Task<Result<>> add_person(std::string name);
   std::vector<std::string> people() const;
+  bool is_person(const std::string& name) const;
   struct Opened {
     Session session;
     bool repeated = false;
@@ -136,6 +139,7 @@ class Chats final : public bus::Attendant {
   struct Said {
     std::string session;
     Line line;
+    bool outgoing = false;  // it stands in the outbox, too
   };
   static std::optional<Said> write_saying(store::Connection& connection, const Saying& saying, WallTime now);
   void tell(const Said& said);
@@ -147,7 +151,6 @@ class Chats final : public bus::Attendant {
   Task<Result<std::vector<Line>>> look(LinesRequest request);
 
   // chats_deliver.cpp: what the bus has for people
-  bool is_person(const std::string& name) const;
   void deliver_more();
   Task<void> deliver(std::string person);
   Task<bool> deliver_some(std::string person);
@@ -167,6 +170,7 @@ class Chats final : public bus::Attendant {
   store::Store& store_;
   bus::MessageBus& bus_;
   std::vector<Listener*> listeners_;
+  std::function<void()> outgoing_;
   std::unordered_map<std::string, std::vector<Wake*>> readers_;  // who waits for a session's next line
   std::deque<std::string> waiting_people_;                       // have messages, and nobody delivers them yet
   std::unordered_set<std::string> delivering_;                   // those, and the ones being served

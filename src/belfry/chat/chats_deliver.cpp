@@ -6,6 +6,7 @@
 #include "belfry/bus/quick_replies.h"
 #include "belfry/chat/chats.h"
 #include "belfry/chat/question.h"
+#include "belfry/chat/webhook_tables.h"
 
 namespace belfry::chat {
 namespace {
@@ -73,7 +74,9 @@ std::optional<Chats::Said> Chats::write_saying(store::Connection& connection, co
                                  .on_timeout = deadline.on_timeout});
     line.question = QuestionStatus{.answer_by = deadline.answer_by};
   }
-  return Said{session.session.id, std::move(line)};
+  // What leaves by a webhook stands in the outbox from this transaction on.
+  const bool outgoing = WebhookTables::add_line(connection, session.session.id, line);
+  return Said{session.session.id, std::move(line), outgoing};
 }
 
 bool Chats::is_person(const std::string& name) const {

@@ -41,6 +41,7 @@ struct ScheduledMessage {
   bool replace_existing = false;
   std::optional<Millis> max_late;  // later than this it is not said at all
   int attempts = 0;
+  bool in_outbox = false;  // it was due, and is on its way to the person's webhook
 
   std::optional<Millis> late() const {
     if (!sent_at || *sent_at - send_at < kLateFrom) return std::nullopt;

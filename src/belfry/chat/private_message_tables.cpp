@@ -25,11 +25,16 @@ const store::Migration kMigrations[] = {
       CREATE INDEX scheduled_ended ON scheduled(updated_ms) WHERE status <> 'pending';
       CREATE UNIQUE INDEX scheduled_once ON scheduled(once) WHERE once <> '';
     )sql"},
+    {2, R"sql(
+      ALTER TABLE scheduled ADD COLUMN in_outbox INTEGER NOT NULL DEFAULT 0;
+      DROP INDEX scheduled_due;
+      CREATE INDEX scheduled_due ON scheduled(send_at_ms, number) WHERE status = 'pending' AND in_outbox = 0;
+    )sql"},
 };
 
 #define BELFRY_SCHEDULED_COLUMNS \
   "id, session, agent, person, text, send_at_ms, status, reason, last_error, created_ms, updated_ms, created_by," \
-  " cancelled_by, sent_message, sent_ms, replace_existing, max_late_ms, attempts"
+  " cancelled_by, sent_message, sent_ms, replace_existing, max_late_ms, attempts, in_outbox"
 
 // More than one, so that a table that is too large becomes smaller.
 constexpr int kDroppedAtOnce = 4;
@@ -54,6 +59,7 @@ ScheduledMessage read_message(const store::Rows& rows) {
   message.replace_existing = rows.integer(15) != 0;
   if (!rows.is_null(16)) message.max_late = Millis{rows.integer(16)};
   message.attempts = static_cast<int>(rows.integer(17));
+  message.in_outbox = rows.integer(18) != 0;
   return message;
 }
 
@@ -165,14 +171,14 @@ Result<ScheduledPage> PrivateMessageTables::list(Connection& connection, const S
 
 std::vector<ScheduledMessage> PrivateMessageTables::due(Connection& connection, std::int64_t now_ms, int limit) {
   return read_all(connection.query("SELECT " BELFRY_SCHEDULED_COLUMNS
-                                   " FROM scheduled WHERE status = 'pending' AND send_at_ms <= ?1"
+                                   " FROM scheduled WHERE status = 'pending' AND in_outbox = 0 AND send_at_ms <= ?1"
                                    " ORDER BY send_at_ms, number LIMIT ?2",
                                    now_ms, limit));
 }
 
 std::optional<std::int64_t> PrivateMessageTables::next_due(Connection& connection) {
-  auto rows =
-      connection.query("SELECT send_at_ms FROM scheduled WHERE status = 'pending' ORDER BY send_at_ms, number LIMIT 1");
+  auto rows = connection.query(
+      "SELECT send_at_ms FROM scheduled WHERE status = 'pending' AND in_outbox = 0 ORDER BY send_at_ms, number LIMIT 1");
   if (!rows.next()) return std::nullopt;
   return rows.integer(0);
 }
@@ -193,11 +199,11 @@ bool PrivateMessageTables::change(Connection& connection, const std::string& id,
 }
 
 bool PrivateMessageTables::mark_sent(Connection& connection, const std::string& id, const std::string& message,
-                                     std::int64_t now_ms) {
+                                     int attempts, std::int64_t now_ms) {
   return connection.run(
-             "UPDATE scheduled SET status = 'sent', sent_message = ?2, sent_ms = ?3, updated_ms = ?3,"
-             " attempts = attempts + 1 WHERE id = ?1 AND status = 'pending' AND sent_message = ''",
-             id, message, now_ms) > 0;
+             "UPDATE scheduled SET status = 'sent', sent_message = ?2, sent_ms = ?4, updated_ms = ?4, attempts = ?3,"
+             " last_error = '' WHERE id = ?1 AND status = 'pending' AND sent_message = ''",
+             id, message, attempts, now_ms) > 0;
 }
 
 bool PrivateMessageTables::mark_failed(Connection& connection, const std::string& id, const std::string& reason,
@@ -206,6 +212,17 @@ bool PrivateMessageTables::mark_failed(Connection& connection, const std::string
              "UPDATE scheduled SET status = 'failed', reason = ?2, last_error = ?3, updated_ms = ?4"
              " WHERE id = ?1 AND status = 'pending'",
              id, reason, error, now_ms) > 0;
+}
+
+bool PrivateMessageTables::set_in_outbox(Connection& connection, const std::string& id, bool in_outbox) {
+  return connection.run("UPDATE scheduled SET in_outbox = ?2 WHERE id = ?1 AND status = 'pending'", id, in_outbox) > 0;
+}
+
+bool PrivateMessageTables::note_attempt(Connection& connection, const std::string& id, int attempts,
+                                        const std::string& error, std::int64_t now_ms) {
+  return connection.run(
+             "UPDATE scheduled SET attempts = ?2, last_error = ?3, updated_ms = ?4 WHERE id = ?1 AND status = 'pending'",
+             id, attempts, error, now_ms) > 0;
 }
 
 void PrivateMessageTables::drop_old(Connection& connection, std::int64_t before_ms) {

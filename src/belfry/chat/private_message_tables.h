@@ -31,10 +31,14 @@ class PrivateMessageTables {
                      const std::string& call, std::int64_t now_ms);
   static bool change(store::Connection& connection, const std::string& id, const std::string& text,
                      std::int64_t send_at_ms, std::int64_t now_ms);
-  static bool mark_sent(store::Connection& connection, const std::string& id, const std::string& message,
+  static bool mark_sent(store::Connection& connection, const std::string& id, const std::string& message, int attempts,
                         std::int64_t now_ms);
   static bool mark_failed(store::Connection& connection, const std::string& id, const std::string& reason,
                           const std::string& error, std::int64_t now_ms);
+  // Whether the outbox has it: then its time does not come again.
+  static bool set_in_outbox(store::Connection& connection, const std::string& id, bool in_outbox);
+  static bool note_attempt(store::Connection& connection, const std::string& id, int attempts, const std::string& error,
+                           std::int64_t now_ms);
   // Drops a few that ended before this; called with every new one, so that each makes room.
   static void drop_old(store::Connection& connection, std::int64_t before_ms);
 };

@@ -7,6 +7,7 @@
 #include "belfry/base/log.h"
 #include "belfry/base/utf8.h"
 #include "belfry/chat/private_message_tables.h"
+#include "belfry/chat/webhook_tables.h"
 
 namespace belfry::chat {
 namespace {
@@ -45,6 +46,34 @@ ScheduledMessage found_again(store::Connection& connection, const std::string& i
   return std::move(*found);
 }
 
+// Its own id is the line's: said once, and sent once, whatever happens.
+std::string line_id(const ScheduledMessage& message) { return "s" + message.id; }
+
+std::unexpected<Error> being_sent(const OutboxRow& row) {
+  if (row.state == OutboxState::sending)
+    return fail(Errc::being_sent, fmt::format("it is being sent to the webhook of \"{}\" right now", row.person));
+  if (row.unclear)
+    return fail(Errc::being_sent, fmt::format("an attempt had no answer, so it may have arrived: {}", row.last_error));
+  return fail(Errc::being_sent, fmt::format("it was tried {} time{} and stays as it is; it can be cancelled",
+                                            row.attempts, row.attempts == 1 ? "" : "s"));
+}
+
+OutboxRow row_of(store::Connection& connection, const ScheduledMessage& message) {
+  auto row = WebhookTables::find_row(connection, line_id(message));
+  BELFRY_ASSERT(row.has_value());
+  return std::move(*row);
+}
+
+// Out of the outbox again, if it was handed over and can still be kept from arriving. With `untried`, only before its first
+// attempt: under one key the receiver sees one text.
+Result<> take_back(store::Connection& connection, const ScheduledMessage& message, bool untried, std::int64_t now_ms) {
+  if (!message.in_outbox) return {};
+  const OutboxRow row = row_of(connection, message);
+  if (!WebhookTables::withdraw(connection, row, untried, now_ms)) return being_sent(row);
+  PrivateMessageTables::set_in_outbox(connection, message.id, false);
+  return {};
+}
+
 // What the log has of it: the text as it was written, and since when it was meant for.
 std::string payload_of(const ScheduledMessage& message, WallTime now) {
   json::Writer writer;
@@ -69,10 +98,11 @@ bool is_same(const ScheduledMessage& made, const NewScheduledMessage& wanted) {
 }  // namespace
 
 PrivateMessages::PrivateMessages(asio::io_context& context, Clock& clock, store::Store& store, Chats& chats,
-                                 Timekeeper& timekeeper, PrivateMessagesOptions options)
+                                 Outbox& outbox, Timekeeper& timekeeper, PrivateMessagesOptions options)
     : clock_(clock),
       store_(store),
       chats_(chats),
+      outbox_(outbox),
       options_(options),
       due_(context, clock, timekeeper, "scheduled messages", [this] { return send_due(); }) {
   store::Connection& connection = store_.connection_before_start();
@@ -130,6 +160,7 @@ Task<Result<PrivateMessages::Created>> PrivateMessages::create(NewScheduledMessa
     Created created{.message = message};
     if (wanted.replace_existing) {
       for (const ScheduledMessage& old : PrivateMessageTables::pending_of(connection, wanted.session)) {
+        if (!take_back(connection, old, false, to_ms(message.created_at))) continue;  // too late for that one
         PrivateMessageTables::cancel(connection, old.id, "replaced", wanted.call, to_ms(message.created_at));
         created.cancelled.push_back(old.id);
       }
@@ -141,6 +172,7 @@ Task<Result<PrivateMessages::Created>> PrivateMessages::create(NewScheduledMessa
   auto created = co_await store_.write_as_send<Created>(std::move(job), wanted.text.size());
   if (!created || created->repeated) co_return created;
   due_.note(to_ms(created->message.send_at));
+  if (!created->cancelled.empty()) outbox_.look();
   log::info("scheduled.created", "",
             {{"task", created->message.id},
              {"session", created->message.session_id},
@@ -166,11 +198,15 @@ Task<Result<ScheduledPage>> PrivateMessages::list(ScheduledQuery query) {
 Task<Result<ScheduledMessage>> PrivateMessages::cancel(std::string id, std::string session, std::string call) {
   auto job = [id, session, call, now_ms = to_ms(now())](store::Connection& connection) -> Result<ScheduledMessage> {
     BELFRY_TRY(const ScheduledMessage found, find_pending(connection, id, session));
+    BELFRY_CHECK(take_back(connection, found, false, now_ms));
     PrivateMessageTables::cancel(connection, found.id, "", call, now_ms);
     return found_again(connection, id);
   };
   auto cancelled = co_await store_.write<ScheduledMessage>(std::move(job));
-  if (cancelled) log::info("scheduled.cancelled", "", {{"task", id}});
+  if (cancelled) {
+    outbox_.look();  // whoever stood behind it
+    log::info("scheduled.cancelled", "", {{"task", id}});
+  }
   co_return cancelled;
 }
 
@@ -182,6 +218,7 @@ Task<Result<ScheduledMessage>> PrivateMessages::change(std::string id, std::stri
   }
   auto job = [id, session, change, now_ms = to_ms(now())](store::Connection& connection) -> Result<ScheduledMessage> {
     BELFRY_TRY(const ScheduledMessage found, find_pending(connection, id, session));
+    BELFRY_CHECK(take_back(connection, found, true, now_ms));
     PrivateMessageTables::change(connection, id, change.text.value_or(found.text),
                                  to_ms(change.send_at.value_or(found.send_at)), now_ms);
     return found_again(connection, id);
@@ -189,6 +226,7 @@ Task<Result<ScheduledMessage>> PrivateMessages::change(std::string id, std::stri
   auto changed = co_await store_.write<ScheduledMessage>(std::move(job));
   if (changed) {
     due_.note(to_ms(changed->send_at));
+    outbox_.look();
     log::info("scheduled.changed", "", {{"task", id}, {"sendAt", changed->send_at}});
   }
   co_return changed;
@@ -198,13 +236,19 @@ Task<Result<ScheduledMessage>> PrivateMessages::send_now(std::string id) {
   // Its time is now: then it is said like any other that is due, in the same transaction.
   auto job = [this, id, now = now()](store::Connection& connection) -> Result<Sent> {
     BELFRY_TRY(const ScheduledMessage found, find_pending(connection, id, ""));
+    if (found.in_outbox) {
+      const OutboxRow row = row_of(connection, found);
+      if (row.state == OutboxState::sending) return being_sent(row);
+      WebhookTables::hurry(connection, found.person, to_ms(now));
+      return Sent{.touched = {found}};
+    }
     PrivateMessageTables::change(connection, id, found.text, to_ms(now), to_ms(now));
     return send_some(connection, {id}, now);
   };
   auto sent = co_await store_.write<Sent>(std::move(job));
   if (!sent) co_return std::unexpected(sent.error());
   tell(*sent);
-  co_return std::move(sent->ended.front());
+  co_return std::move(sent->touched.front());
 }
 
 // --- when they are due ---
@@ -247,34 +291,74 @@ PrivateMessages::Sent PrivateMessages::send_some(store::Connection& connection, 
       PrivateMessageTables::mark_failed(connection, id, "expired",
                                         fmt::format("it would have been {} ms late", (now - message->send_at).count()),
                                         to_ms(now));
-    } else {
-      // Its own id is the line's: said once, whatever happens.
-      auto said = Chats::write_saying(connection,
-                                      {.id = "s" + id,
-                                       .session = message->session_id,
-                                       .from = message->agent,
-                                       .to = message->person,
-                                       .source = Source::scheduled_send,
-                                       .payload = payload_of(*message, now),
-                                       .created_at = message->created_at},
-                                      now);
-      PrivateMessageTables::mark_sent(connection, id, "s" + id, to_ms(now));
-      if (said) sent.said.push_back(std::move(*said));
+    } else if (WebhookTables::has(connection, message->person)) {
+      hand_over(connection, *message, max_late, now);
+    } else if (auto said = say(connection, *message, 1, now)) {
+      sent.said.push_back(std::move(*said));
     }
-    sent.ended.push_back(found_again(connection, id));
+    sent.touched.push_back(found_again(connection, id));
   }
   return sent;
 }
 
+std::optional<Chats::Said> PrivateMessages::say(store::Connection& connection, const ScheduledMessage& message,
+                                                int attempts, WallTime now) {
+  auto said = Chats::write_saying(connection,
+                                  {.id = line_id(message),
+                                   .session = message.session_id,
+                                   .from = message.agent,
+                                   .to = message.person,
+                                   .source = Source::scheduled_send,
+                                   .payload = payload_of(message, now),
+                                   .created_at = message.created_at},
+                                  now);
+  PrivateMessageTables::mark_sent(connection, message.id, line_id(message), attempts, to_ms(now));
+  return said;
+}
+
+void PrivateMessages::hand_over(store::Connection& connection, const ScheduledMessage& message,
+                                std::optional<Millis> max_late, WallTime now) {
+  const Line line{.id = line_id(message),
+                  .from = message.agent,
+                  .to = message.person,
+                  .source = Source::scheduled_send,
+                  .payload = payload_of(message, now),
+                  .said_at = now};
+  OutboxRow row{.id = line.id,
+                .person = message.person,
+                .task = message.id,
+                .body = webhook_body(message.session_id, line),
+                .created_ms = to_ms(now)};
+  if (max_late) row.expires_ms = to_ms(saturating_add(message.send_at, *max_late));
+  WebhookTables::add(connection, row);
+  PrivateMessageTables::set_in_outbox(connection, message.id, true);
+}
+
 void PrivateMessages::tell(const Sent& sent) {
   for (const Chats::Said& said : sent.said) chats_.tell(said);
-  for (const ScheduledMessage& message : sent.ended) {
-    const log::Fields fields{{"task", message.id}, {"session", message.session_id}, {"sendAt", message.send_at}};
-    if (message.status != ScheduledStatus::sent) {
-      log::warn("scheduled.expired", "a scheduled message was not said: it would have been too late", fields);
+  for (const ScheduledMessage& message : sent.touched) {
+    if (message.status == ScheduledStatus::pending) {
+      outbox_.look();
     } else {
-      log::info("scheduled.sent", message.late() ? "a scheduled message was said late" : "", fields);
+      log_end(message);
     }
+  }
+}
+
+void PrivateMessages::log_end(const ScheduledMessage& message) {
+  if (message.status == ScheduledStatus::sent) {
+    log::info("scheduled.sent", message.late() ? "a scheduled message was said late" : "",
+              {{"task", message.id}, {"session", message.session_id}, {"sendAt", message.send_at}});
+  } else if (message.reason == "expired") {
+    log::warn("scheduled.expired", "a scheduled message was not said: it would have been too late",
+              {{"task", message.id}, {"session", message.session_id}, {"sendAt", message.send_at}});
+  } else {
+    log::warn("scheduled.failed", "a scheduled message did not reach its person",
+              {{"task", message.id},
+               {"session", message.session_id},
+               {"sendAt", message.send_at},
+               {"reason", message.reason},
+               {"what", message.last_error}});
   }
 }
 

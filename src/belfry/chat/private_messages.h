@@ -4,6 +4,9 @@
 // a cancel, a move, a replacement) one wins and the others are told. Saying it and noting that it was said are one
 // transaction, too: a crash neither loses nor doubles it.
 //
+// For a person with a webhook, being due means to go into the outbox: the message stays pending until it has arrived and is
+// said then. While a request is under way, or if one may have arrived, it is too late for a change (`being_sent`).
+//
 // Lives on the kernel's thread.
 #pragma once
 
@@ -13,6 +16,7 @@
 
 #include "belfry/base/limits.h"
 #include "belfry/chat/chats.h"
+#include "belfry/chat/outbox.h"
 #include "belfry/chat/private_message.h"
 #include "belfry/clock/clock.h"
 #include "belfry/due/due_rows.h"
@@ -28,8 +32,8 @@ struct PrivateMessagesOptions {
 class PrivateMessages {
  public:
   // Makes or reads its table. Before store.start(); throws store::Fault.
-  PrivateMessages(asio::io_context& context, Clock& clock, store::Store& store, Chats& chats, Timekeeper& timekeeper,
-                  PrivateMessagesOptions options = {});
+  PrivateMessages(asio::io_context& context, Clock& clock, store::Store& store, Chats& chats, Outbox& outbox,
+                  Timekeeper& timekeeper, PrivateMessagesOptions options = {});
 
   // Await it before the conversations stop.
   Task<void> stop() { return due_.stop(); }
@@ -47,12 +51,18 @@ class PrivateMessages {
   // Where `session` is given, a message of another one does not exist.
   Task<Result<ScheduledMessage>> cancel(std::string id, std::string session, std::string call);
   Task<Result<ScheduledMessage>> change(std::string id, std::string session, ScheduledChange change);
+  // For a person with a webhook it is pending still when this returns.
   Task<Result<ScheduledMessage>> send_now(std::string id);
+
+  // The one place where a scheduled message is said, in the transaction that ends it (P7).
+  static std::optional<Chats::Said> say(store::Connection& connection, const ScheduledMessage& message, int attempts,
+                                        WallTime now);
+  static void log_end(const ScheduledMessage& message);
 
  private:
   struct Sent {
     std::vector<Chats::Said> said;
-    std::vector<ScheduledMessage> ended;  // as they are now
+    std::vector<ScheduledMessage> touched;  // as they are now
     std::optional<std::int64_t> next_ms;
     bool more = false;
   };
@@ -61,12 +71,15 @@ class PrivateMessages {
   Result<WallTime> check_time(WallTime at) const;
   Task<bool> send_due();
   Sent send_some(store::Connection& connection, const std::vector<std::string>& ids, WallTime now) const;
+  static void hand_over(store::Connection& connection, const ScheduledMessage& message, std::optional<Millis> max_late,
+                        WallTime now);
   void tell(const Sent& sent);
   WallTime now() const { return round_down(clock_.now().wall); }
 
   Clock& clock_;
   store::Store& store_;
   Chats& chats_;
+  Outbox& outbox_;
   PrivateMessagesOptions options_;
   DueRows due_;
 };

@@ -1,5 +1,6 @@
 #include "belfry/net/url.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@ namespace belfry::net {
 namespace {
 
 constexpr int kHttpPort = 80;
+constexpr int kHttpsPort = 443;
 
 Result<int> parse_port(std::string_view text, std::string_view whole) {
   int port = 0;
@@ -79,6 +81,36 @@ Result<Url> parse_url(std::string_view text) {
   if (url.path.find_first_of("?# ") != std::string::npos)
     return fail(Errc::invalid_argument, fmt::format("\"{}\": a server's address has no query", text));
   while (url.path.ends_with('/')) url.path.pop_back();
+  return url;
+}
+
+std::string WebUrl::host() const {
+  return server.port == (tls ? kHttpsPort : kHttpPort) ? server.bracketed_host() : server.text();
+}
+
+Result<WebUrl> parse_web_url(std::string_view text) {
+  WebUrl url{.tls = text.starts_with("https://")};
+  if (!url.tls && !text.starts_with("http://"))
+    return fail(Errc::invalid_argument, fmt::format("\"{}\" is not a URL like https://example.org/path", text));
+  // What is sent is what stands here: a blank or a line break would end the request line early.
+  for (const char c : text)
+    if (c <= ' ' || c > '~')
+      return fail(Errc::invalid_argument, "a URL has printable ASCII letters only; others are written as %41");
+  if (text.find('#') != std::string_view::npos)
+    return fail(Errc::invalid_argument, fmt::format("\"{}\": what stands behind # is not sent; leave it out", text));
+  const std::string_view rest = text.substr(url.tls ? 8 : 7);
+  const std::size_t end = std::min(rest.find_first_of("/?"), rest.size());
+  BELFRY_TRY(const auto parts, split_host(rest.substr(0, end)));
+  url.server = {std::string(parts.first), url.tls ? kHttpsPort : kHttpPort};
+  if (!parts.second.empty()) {
+    if (!parts.second.starts_with(':'))
+      return fail(Errc::invalid_argument, fmt::format("\"{}\" is not a URL like https://example.org/path", text));
+    BELFRY_TRY(url.server.port, parse_port(parts.second.substr(1), text));
+    if (url.server.port == 0)
+      return fail(Errc::invalid_argument, fmt::format("\"{}\": nobody answers at port 0", text));
+  }
+  url.target = rest.substr(end);
+  if (!url.target.starts_with('/')) url.target.insert(0, "/");
   return url;
 }
 

@@ -28,6 +28,17 @@ struct Url {
 // `http://host[:port][/path]`
 Result<Url> parse_url(std::string_view text);
 
+// Where a request of ours goes: `http://` or `https://`, a host, and a path with a query if there is one.
+struct WebUrl {
+  bool tls = false;
+  HostPort server;
+  std::string target = "/";  // path and query, as they stand in the request
+
+  // For the Host header: without the port where it is the usual one.
+  std::string host() const;
+};
+Result<WebUrl> parse_web_url(std::string_view text);
+
 // Text as it may stand in one segment of a path or in a query.
 std::string percent_encoded(std::string_view text);
 

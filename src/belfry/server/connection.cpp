@@ -155,10 +155,12 @@ Result<const Router::Route*> Connection::admit(Response& refusal) {
     refusal = error_response(error, status);
     return std::unexpected(error);
   };
-  if (const auto allowed = shared_.guard.check(request); !allowed)
-    return refuse_with(allowed.error(), status_of(allowed.error().code));
   std::string allow;
   const auto route = shared_.router.find(request, allow);
+  // What the router says is for those only who may ask.
+  const bool is_signed = route && (*route)->is_signed;
+  const auto allowed = is_signed ? shared_.guard.check_place(request) : shared_.guard.check(request);
+  if (!allowed) return refuse_with(allowed.error(), status_of(allowed.error().code));
   if (!route) {
     refusal = error_response(route.error());
     if (!allow.empty()) refusal.headers.push_back({"Allow", std::move(allow)});

@@ -24,6 +24,8 @@ class Guard {
   explicit Guard(const Options& options);
 
   Result<> check(const Request& request) const;
+  // Without the token: for requests that prove by a signature who sent them.
+  Result<> check_place(const Request& request) const;
 
  private:
   bool knows(std::string_view host) const;

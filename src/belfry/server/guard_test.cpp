@@ -84,6 +84,14 @@ TEST(Guard, AsksForTheToken) {
   }
 }
 
+// P13, G19: what is signed needs no token, and comes from nowhere else all the same.
+TEST(Guard, ThePlaceIsCheckedWithoutTheToken) {
+  const Guard guard({.listen_host = "127.0.0.1", .port = 7171, .token = "correct-horse"});
+  EXPECT_TRUE(guard.check_place(request_to("localhost:7171")));
+  EXPECT_EQ(guard.check_place(request_to("evil.example")).error().code, Errc::forbidden_host);
+  EXPECT_EQ(guard.check_place(from_page("http://evil.example")).error().code, Errc::forbidden_origin);
+}
+
 TEST(Guard, ComparesWholeTexts) {
   EXPECT_TRUE(equal_in_constant_time("", ""));
   EXPECT_TRUE(equal_in_constant_time("abc", "abc"));

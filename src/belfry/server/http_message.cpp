@@ -95,7 +95,8 @@ int status_of(Errc code) {
     case Errc::unknown_field: return 400;
     case Errc::unauthorized: return 401;
     case Errc::forbidden_host:
-    case Errc::forbidden_origin: return 403;
+    case Errc::forbidden_origin:
+    case Errc::bad_signature: return 403;
     case Errc::unknown_recipient:
     case Errc::unknown_tool:
     case Errc::not_found: return 404;
@@ -110,6 +111,7 @@ int status_of(Errc code) {
     case Errc::already_answered:
     case Errc::question_closed:
     case Errc::already_sent:
+    case Errc::being_sent:
     case Errc::wrong_state: return 409;
     case Errc::too_large: return 413;
     case Errc::overloaded: return 429;

@@ -35,7 +35,8 @@ struct Request {
   std::string authorization;
   std::string content_type;
   std::string accept_language;
-  int hosts = 0;  // how many Host headers came: only one is right
+  std::string signature;  // Belfry-Signature
+  int hosts = 0;          // how many Host headers came: only one is right
   bool has_origin = false;
   bool expects_continue = false;
   std::string body;

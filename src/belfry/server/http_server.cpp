@@ -60,6 +60,7 @@ class HttpServer::Impl {
         agents_(served.bus, std::move(served.agents)),
         sessions_(served.chats),
         scheduled_(served.scheduled, served.chats, served.times),
+        webhooks_(served.webhooks),
         tools_(served.tools, served.chats),
         status_(served.bus, served.store, !options_.token.empty(),
                 [this] { return static_cast<int>(connections_.size()); }) {
@@ -69,6 +70,7 @@ class HttpServer::Impl {
     agents_.add_to(router_);
     sessions_.add_to(router_);
     scheduled_.add_to(router_);
+    webhooks_.add_to(router_);
     tools_.add_to(router_);
     status_.add_to(router_);
   }
@@ -203,6 +205,7 @@ class HttpServer::Impl {
   AgentRoutes agents_;
   SessionRoutes sessions_;
   ScheduledRoutes scheduled_;
+  WebhookRoutes webhooks_;
   ToolRoutes tools_;
   StatusRoutes status_;
   Wake accept_wake_;

@@ -35,6 +35,7 @@ struct Served {
   store::Store& store;
   chat::Chats& chats;
   chat::PrivateMessages& scheduled;
+  chat::Webhooks& webhooks;
   tool::Executor& tools;
   const bus::TimeReader& times;
   AgentControl agents;

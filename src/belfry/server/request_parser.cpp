@@ -4,6 +4,8 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <fmt/format.h>
 
+#include "belfry/net/signature.h"
+
 namespace belfry::server {
 namespace {
 
@@ -66,7 +68,7 @@ class RequestParser::Impl final : public http::basic_parser<true> {
 
   void on_response_impl(int, beast::string_view, int, error_code&) override {}
 
-  void on_field_impl(http::field field, beast::string_view, beast::string_view value, error_code& ec) override {
+  void on_field_impl(http::field field, beast::string_view name, beast::string_view value, error_code& ec) override {
     if (is_header_done()) return;  // a trailer says nothing that we want to hear
     const std::string_view text(value.data(), value.size());
     switch (field) {
@@ -95,6 +97,9 @@ class RequestParser::Impl final : public http::basic_parser<true> {
         if (!beast::iequals(value, "100-continue"))
           return refuse(Errc::unsupported, fmt::format("Expect: {} is not known", text), 417, ec);
         request.expects_continue = true;
+        break;
+      case http::field::unknown:
+        if (beast::iequals(name, net::kSignatureHeader)) request.signature = text;
         break;
       default: break;
     }

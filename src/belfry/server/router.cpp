@@ -36,6 +36,12 @@ void Router::add(Method method, std::string_view pattern, Handler handler) {
   routes_.push_back(std::move(route));
 }
 
+void Router::add_signed(Method method, std::string_view pattern, Handler handler, std::size_t body_bytes_max) {
+  add(method, pattern, std::move(handler));
+  routes_.back().is_signed = true;
+  routes_.back().body_bytes_max = body_bytes_max;
+}
+
 void Router::add_stream(Method method, std::string_view pattern, StreamHandler handler, std::size_t body_bytes_max) {
   Route route = make_route(method, pattern);
   route.stream = std::move(handler);

@@ -19,6 +19,8 @@ using StreamHandler = std::function<Task<Response>(Request, Exchange&)>;
 class Router {
  public:
   void add(Method method, std::string_view pattern, Handler handler);
+  // The request proves by its own signature who sent it, and its handler checks that: no token is asked for.
+  void add_signed(Method method, std::string_view pattern, Handler handler, std::size_t body_bytes_max);
   void add_stream(Method method, std::string_view pattern, StreamHandler handler, std::size_t body_bytes_max);
 
   struct Route {
@@ -29,6 +31,7 @@ class Router {
     Handler handler;
     StreamHandler stream;
     std::size_t body_bytes_max = kBodyBytesMax;
+    bool is_signed = false;
   };
   // The route of this request, with request.parameter set; not_found, or method_not_allowed with the others in `allow`.
   Result<const Route*> find(Request& request, std::string& allow) const;

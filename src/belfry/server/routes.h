@@ -9,6 +9,7 @@
 #include "belfry/bus/time_reader.h"
 #include "belfry/chat/chats.h"
 #include "belfry/chat/private_messages.h"
+#include "belfry/chat/webhooks.h"
 #include "belfry/server/router.h"
 #include "belfry/store/store.h"
 #include "belfry/tool/executor.h"
@@ -134,6 +135,21 @@ class ScheduledRoutes {
   chat::PrivateMessages& scheduled_;
   chat::Chats& chats_;
   const bus::TimeReader& times_;
+};
+
+class WebhookRoutes {
+ public:
+  explicit WebhookRoutes(chat::Webhooks& webhooks) : webhooks_(webhooks) {}
+  void add_to(Router& router);
+
+ private:
+  Task<Response> set(Request request);
+  Task<Response> get(Request request);
+  Task<Response> remove(Request request);
+  Task<Response> outbox(Request request);
+  Task<Response> receive(Request request);
+
+  chat::Webhooks& webhooks_;
 };
 
 class ToolRoutes {

@@ -11,11 +11,13 @@ using namespace std::chrono_literals;
 
 Kernel::Kernel(const std::filesystem::path& folder, int agents_at_once)
     : clock(context),
+      client(context, clock),
       store(context, store::sqlite::open({.path = (folder / "belfry.db").string()}), {}),
       timekeeper(clock),
       bus(context, clock, random, store, timekeeper),
       chats(context, clock, random, store, bus, timekeeper),
-      scheduled(context, clock, store, chats, timekeeper),
+      outbox(context, clock, store, chats, timekeeper, client),
+      scheduled(context, clock, store, chats, outbox, timekeeper),
       tools(clock, store, chats),
       agents(context, clock, store, bus, tools, {.max_concurrent = agents_at_once}),
       tasks(context) {
@@ -39,8 +41,10 @@ void Kernel::run(Task<void> task) {
 
 Task<void> Kernel::stop_parts() {
   co_await agents.stop(clock.now().boot + 10s);
+  co_await outbox.stop(clock.now().boot + 10s);
   timekeeper.stop();
   co_await scheduled.stop();
+  co_await client.stop();
   co_await chats.stop();
   co_await bus.stop();
   // The last write: when it is done, nothing of the bus is left in the store's queue.

@@ -8,8 +8,10 @@
 #include "belfry/base/task_group.h"
 #include "belfry/bus/message_bus.h"
 #include "belfry/chat/chats.h"
+#include "belfry/chat/outbox.h"
 #include "belfry/chat/private_messages.h"
 #include "belfry/clock/real_clock.h"
+#include "belfry/net/socket_client.h"
 #include "belfry/store/store.h"
 #include "belfry/tool/executor.h"
 
@@ -26,10 +28,12 @@ struct Kernel {
   asio::io_context context;
   RealClock clock;
   SystemRandom random;
+  net::SocketClient client;
   store::Store store;
   Timekeeper timekeeper;
   bus::MessageBus bus;
   chat::Chats chats;
+  chat::Outbox outbox;
   chat::PrivateMessages scheduled;
   tool::Executor tools;
   agent::Processor agents;

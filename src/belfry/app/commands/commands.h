@@ -24,6 +24,7 @@ void add_agents(CLI::App& app);
 void add_tools(CLI::App& app);
 void add_schedule(CLI::App& app);
 void add_chat(CLI::App& app);
+void add_people(CLI::App& app);
 void add_why(CLI::App& app);
 void add_when(CLI::App& app);
 void add_doctor(CLI::App& app);
