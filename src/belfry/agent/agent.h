@@ -18,7 +18,12 @@ class Hands {
   virtual ~Hands() = default;
   virtual Task<Result<bus::Sent>> send(bus::Outgoing message) = 0;
   // `call_id` names the call: made again after a crash, it has no second effect.
-  virtual Task<Result<tool::CallOutcome>> call(std::string tool, std::string arguments, std::string call_id) = 0;
+  Task<Result<tool::CallOutcome>> call(std::string tool, std::string arguments, std::string call_id) {
+    return call_in("", std::move(tool), std::move(arguments), std::move(call_id));
+  }
+  // In another conversation of the agent's; empty: in this one.
+  virtual Task<Result<tool::CallOutcome>> call_in(std::string session, std::string tool, std::string arguments,
+                                                  std::string call_id) = 0;
 };
 
 class Agent {

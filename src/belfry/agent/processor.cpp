@@ -67,11 +67,13 @@ class Processor::TurnHands final : public Hands {
     co_return co_await bus_.send(std::move(message));
   }
 
-  Task<Result<tool::CallOutcome>> call(std::string tool, std::string arguments, std::string call_id) override {
+  Task<Result<tool::CallOutcome>> call_in(std::string session, std::string tool, std::string arguments,
+                                          std::string call_id) override {
+    if (session.empty()) session = message_.session_id;
     tool::CallRequest request{.tool = std::move(tool),
                               .arguments = std::move(arguments),
                               .context = {.agent_id = message_.to,
-                                          .session_id = message_.session_id,
+                                          .session_id = std::move(session),
                                           .task_id = message_.task_id,
                                           .call_id = std::move(call_id)}};
     co_return co_await executor_.call(std::move(request));
@@ -86,7 +88,7 @@ class Processor::TurnHands final : public Hands {
 
 Processor::Processor(asio::io_context& context, Clock& clock, store::Store& store, bus::MessageBus& bus,
                      tool::Executor& executor, ProcessorOptions options)
-    : clock_(clock), store_(store), bus_(bus), executor_(executor), options_(options), tasks_(context) {
+    : clock_(clock), store_(store), bus_(bus), executor_(executor), options_(options), pauses_(clock), tasks_(context) {
   store::Connection& connection = store_.connection_before_start();
   store::migrate(connection, "agent", std::begin(kMigrations), std::end(kMigrations));
   connection.run(
@@ -105,7 +107,7 @@ void Processor::host(const std::string& kind, Make make) {
 Task<void> Processor::stop(BootTime deadline) {
   stopping_ = true;
   waiting_.clear();
-  for (Wake* const wake : pauses_) wake->ring();
+  pauses_.end();
   while (working_ > 0 && clock_.now().boot < deadline) co_await clock_.sleep_until(deadline, all_done_);
 }
 
@@ -193,7 +195,7 @@ Task<void> Processor::take_turn(std::shared_ptr<Hosted> hosted) {
                 {{"id", hosted->name}, {"what", got.error().detail}});
       leave_slot(*turn);
       begin_turns();
-      co_await pause();
+      co_await pauses_.pause(kTryAgain);
       hosted->came_meanwhile = true;
     }
   }
@@ -216,18 +218,10 @@ Task<void> Processor::work(std::shared_ptr<Turn> turn) {
               {{"id", turn->message.to}, {"what", turn->outcome.error().detail}});
     leave_slot(*turn);
     begin_turns();
-    co_await pause();
+    co_await pauses_.pause(kTryAgain);
     renew(*turn);
   }
   co_await finish(turn);
-}
-
-Task<void> Processor::pause() {
-  if (stopping_) co_return;
-  Wake wake;
-  pauses_.push_back(&wake);
-  co_await clock_.sleep_until(clock_.now().boot + kTryAgain, wake);
-  std::erase(pauses_, &wake);
 }
 
 std::shared_ptr<Agent> Processor::agent_of(Hosted& hosted) {

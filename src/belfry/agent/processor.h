@@ -22,6 +22,7 @@
 #include "belfry/base/task_group.h"
 #include "belfry/bus/message_bus.h"
 #include "belfry/clock/clock.h"
+#include "belfry/clock/pauses.h"
 #include "belfry/tool/executor.h"
 
 namespace belfry::agent {
@@ -70,7 +71,6 @@ class Processor final : public bus::Attendant {
   Task<void> handle(std::shared_ptr<Turn> turn);
   Task<void> watch(std::shared_ptr<Turn> turn);
   Task<void> finish(std::shared_ptr<Turn> turn);
-  Task<void> pause();
   void renew(const Turn& turn);
   void give_up_slot(Turn& turn);
   void leave_slot(Turn& turn);
@@ -88,7 +88,7 @@ class Processor final : public bus::Attendant {
   std::unordered_set<bus::RecipientNumber> stopped_;  // numbers: a name may become another's
   std::deque<std::shared_ptr<Hosted>> waiting_;       // have work, in the order in which they get their turn
   int working_ = 0;                                   // count among max_concurrent
-  std::vector<Wake*> pauses_;
+  Pauses pauses_;
   bool stopping_ = false;
   Wake all_done_;  // rung when a stop waits for the last one at work
   TaskGroup tasks_;

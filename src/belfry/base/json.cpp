@@ -366,6 +366,11 @@ std::optional<Value> find(Value object, std::string_view key) {
   return found;
 }
 
+std::string text_in(Value object, std::string_view key) {
+  const auto found = find(object, key);
+  return found && found->kind == Kind::string ? text(*found) : std::string();
+}
+
 std::vector<Value> elements(Value array) {
   BELFRY_ASSERT(array.kind == Kind::array);
   std::vector<Value> found;

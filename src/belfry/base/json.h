@@ -47,6 +47,8 @@ std::optional<std::int64_t> integer(Value number);
 
 // Looks up one member of a checked object; `null` kind with an empty span if there is none.
 std::optional<Value> find(Value object, std::string_view key);
+// A member's text; empty if there is none, or it is something else. For objects that somebody else wrote.
+std::string text_in(Value object, std::string_view key);
 
 std::string_view name(Kind kind);
 

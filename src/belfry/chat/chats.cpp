@@ -109,6 +109,7 @@ Chats::Chats(asio::io_context& context, Clock& clock, Random& random, store::Sto
       random_(random),
       store_(store),
       bus_(bus),
+      pauses_(clock),
       deadlines_(context, clock, timekeeper, "question deadlines", [this] { return end_questions(); }),
       tasks_(context) {
   ChatTables::migrate(store_.connection_before_start());
@@ -129,7 +130,7 @@ void Chats::release_readers() {
 Task<void> Chats::stop() {
   stopping_ = true;
   release_readers();
-  for (Wake* const pause : pauses_) pause->ring();
+  pauses_.end();
   co_await deadlines_.stop();
   co_await tasks_.join();
 }
@@ -223,6 +224,19 @@ Task<Result<Session>> Chats::session(std::string id) {
     return std::move(found->session);
   };
   co_return co_await store_.read<Session>(std::move(job));
+}
+
+Task<Result<Session>> Chats::private_session(std::string person, std::string agent) {
+  auto look = [person, agent](store::Connection& connection) -> Result<std::optional<Session>> {
+    auto found = ChatTables::find_private(connection, person, agent);
+    if (!found) return std::nullopt;
+    return std::move(found->session);
+  };
+  BELFRY_CO_TRY(std::optional<Session> known, co_await store_.read<std::optional<Session>>(std::move(look)));
+  if (known) co_return std::move(*known);
+  NewSession wanted{.people = {std::move(person)}, .agents = {std::move(agent)}};
+  BELFRY_CO_TRY(Opened opened, co_await open(std::move(wanted)));
+  co_return std::move(opened.session);
 }
 
 Task<Result<ChatTables::SessionPage>> Chats::sessions(std::string member, std::string after, int limit) {

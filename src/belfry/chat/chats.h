@@ -26,6 +26,7 @@
 #include "belfry/chat/chat_tables.h"
 #include "belfry/chat/conversation.h"
 #include "belfry/clock/clock.h"
+#include "belfry/clock/pauses.h"
 #include "belfry/due/due_rows.h"
 #include "belfry/store/store.h"
 
@@ -125,6 +126,8 @@ class Chats final : public bus::Attendant {
   };
   Task<Result<Opened>> open(NewSession wanted);
   Task<Result<Session>> session(std::string id);
+  // The private one of the two that was used last; opened if there is none.
+  Task<Result<Session>> private_session(std::string person, std::string agent);
   Task<Result<ChatTables::SessionPage>> sessions(std::string member, std::string after, int limit);
 
   // --- lines ---
@@ -157,7 +160,6 @@ class Chats final : public bus::Attendant {
   Saying saying_of(bus::Delivery delivery);
   Task<bool> write_deliveries(std::string person, std::vector<std::string> leases,
                               std::vector<bus::Delivery> deliveries);
-  Task<void> pause(Millis duration);
 
   // chats_deadlines.cpp
   Task<bool> end_questions();
@@ -176,7 +178,7 @@ class Chats final : public bus::Attendant {
   std::unordered_set<std::string> delivering_;                   // those, and the ones being served
   std::unordered_set<std::string> came_meanwhile_;               // got more while being served
   std::size_t deliveries_ = 0;                                   // people being served
-  std::vector<Wake*> pauses_;
+  Pauses pauses_;
   DueRows deadlines_;
   bool releasing_ = false;
   bool stopping_ = false;

@@ -142,7 +142,7 @@ Task<bool> Chats::deliver_some(std::string person) {
   if (!got) {
     log::warn("chat.receive_failed", "messages for a person could not be read; tried again soon",
               {{"to", person}, {"what", got.error().detail}});
-    co_await pause(kTryAgain);
+    co_await pauses_.pause(kTryAgain);
     co_return true;
   }
   if (got->empty()) co_return false;
@@ -202,23 +202,11 @@ Task<bool> Chats::write_deliveries(std::string person, std::vector<std::string> 
     log::warn("chat.delivery_failed", "messages for a person could not be stored; tried again soon",
               {{"to", person}, {"count", leases.size()}, {"what", all.error().detail}});
     if (stopping_) co_return false;
-    co_await pause(kTryAgain);
+    co_await pauses_.pause(kTryAgain);
     if (stopping_) co_return false;
     const auto renewed = bus_.extend(person, leases, kLeaseDefault);
     if (!renewed) co_return false;  // the person is gone
   }
-}
-
-// Ends early at a stop.
-Task<void> Chats::pause(Millis duration) {
-  Wake wake;
-  pauses_.push_back(&wake);
-  struct Leave {
-    std::vector<Wake*>& pauses;
-    Wake& wake;
-    ~Leave() { std::erase(pauses, &wake); }
-  } leave{pauses_, wake};
-  co_await clock_.sleep_until(clock_.now().boot + duration, wake);
 }
 
 }  // namespace belfry::chat

@@ -64,6 +64,7 @@ Outbox::Outbox(asio::io_context& context, Clock& clock, store::Store& store, Cha
       chats_(chats),
       client_(client),
       retention_(retention),
+      pauses_(clock),
       due_(context, clock, timekeeper, "outbox", [this] { return send_due(); }),
       tasks_(context) {
   chats_.on_outgoing([this] { look(); });
@@ -88,7 +89,7 @@ Task<void> Outbox::stop(BootTime deadline) {
   co_await due_.stop();
   while (under_way_ > 0 && clock_.now().boot < deadline) co_await clock_.sleep_until(deadline, idle_);
   client_.abandon();
-  for (Wake* const pause : pauses_) pause->ring();
+  pauses_.end();
   co_await tasks_.join();
 }
 
@@ -172,7 +173,7 @@ Task<void> Outbox::send(Claim claim) {
     log::warn("outbox.result_failed", "the answer of a webhook could not be stored; tried again soon",
               {{"id", row.id}, {"to", row.person}, {"what", news.error().detail}});
     if (stopping_) co_return;
-    co_await pause(kTryAgain);
+    co_await pauses_.pause(kTryAgain);
   }
 }
 
@@ -235,18 +236,6 @@ void Outbox::back_to_the_chat(store::Connection& connection, OutboxRow row, Wall
   BELFRY_ASSERT(task && task->status == ScheduledStatus::pending);
   if (auto said = PrivateMessages::say(connection, *task, row.attempts + 1, now)) news.said.push_back(std::move(*said));
   news.tasks.push_back(*PrivateMessageTables::find(connection, row.task));
-}
-
-// Ends early at a stop.
-Task<void> Outbox::pause(Millis duration) {
-  Wake wake;
-  pauses_.push_back(&wake);
-  struct Leave {
-    std::vector<Wake*>& pauses;
-    Wake& wake;
-    ~Leave() { std::erase(pauses, &wake); }
-  } leave{pauses_, wake};
-  co_await clock_.sleep_until(clock_.now().boot + duration, wake);
 }
 
 void Outbox::tell(const News& news) {

@@ -19,6 +19,7 @@
 #include "belfry/chat/private_message.h"
 #include "belfry/chat/webhook.h"
 #include "belfry/clock/clock.h"
+#include "belfry/clock/pauses.h"
 #include "belfry/due/due_rows.h"
 #include "belfry/net/web_client.h"
 #include "belfry/store/store.h"
@@ -80,7 +81,6 @@ class Outbox {
                      News& news);
   static void end(store::Connection& connection, OutboxRow row, WallTime now, News& news);
   static void back_to_the_chat(store::Connection& connection, OutboxRow row, WallTime now, News& news);
-  Task<void> pause(Millis duration);
   void tell(const News& news);
   WallTime now() const { return round_down(clock_.now().wall); }
 
@@ -92,7 +92,7 @@ class Outbox {
   std::size_t under_way_ = 0;
   bool closed_ = false;
   bool stopping_ = false;
-  std::vector<Wake*> pauses_;
+  Pauses pauses_;
   Wake idle_;  // for a stop: one less is under way
   DueRows due_;
   TaskGroup tasks_;
