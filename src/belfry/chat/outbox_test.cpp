@@ -484,6 +484,34 @@ TEST_F(OutboxTest, AFullDiskDoesNotForgetAnAnswer) {
 }
 
 // P12, P13: the rules of an attempt, whatever came before.
+// P12: attempts are not for free.
+TEST_F(OutboxTest, TheSameWebhookSetAgainMakesNoAttempt) {
+  always(ScriptedReceiver::status(503));
+  schedule("hi", 1s);
+  w.advance(2s);
+  ASSERT_EQ(receiver().heard.size(), 1u);
+  for (int i = 0; i < 5; ++i) {
+    set_webhook();
+    w.advance(1s);
+  }
+  EXPECT_EQ(receiver().heard.size(), 1u);
+  set_webhook(true);
+  w.advance(0ns);
+  EXPECT_EQ(receiver().heard.size(), 2u) << "another one may be the cure";
+}
+
+// P12
+TEST_F(OutboxTest, WhatStandsBehindAnotherCannotJumpTheQueueAtItsCost) {
+  always(ScriptedReceiver::status(503));
+  schedule("first", 1s);
+  const std::string second = schedule("second", 2s);
+  w.advance(3s);
+  ASSERT_EQ(receiver().heard.size(), 1u);
+  ASSERT_TRUE(w.run(w.scheduled().send_now(second)));
+  w.advance(1s);
+  EXPECT_EQ(receiver().heard.size(), 1u);
+}
+
 RC_GTEST_PROP(OutboxProperty, AnAttemptHasExactlyOneMeaning, ()) {
   OutboxRow row{.unclear = *rc::gen::arbitrary<bool>(), .attempts = *rc::gen::inRange(1, kSendAttemptsMax + 1)};
   const WallTime now = kNoon + Millis{*rc::gen::inRange(0, 700'000)};
@@ -585,7 +613,9 @@ TEST_F(OutboxTest, WhateverHappensEveryMessageHasExactlyOneEnd) {
     // From here on the receiver takes everything, and whoever waits for an attempt is hurried by a new setting.
     is_kind = true;
     for (int i = 0; i < 10; ++i) {
-      ASSERT_TRUE(world.run(world.webhooks().set(webhook_of("ann", idempotent))));
+      Webhook another = webhook_of("ann", idempotent);
+      another.timeout = Millis{9'000 + i};
+      ASSERT_TRUE(world.run(world.webhooks().set(another)));
       world.advance(4s);
     }
     std::set<std::string> said;

@@ -239,7 +239,7 @@ Task<Result<ScheduledMessage>> PrivateMessages::send_now(std::string id) {
     if (found.in_outbox) {
       const OutboxRow row = row_of(connection, found);
       if (row.state == OutboxState::sending) return being_sent(row);
-      WebhookTables::hurry(connection, found.person, to_ms(now));
+      WebhookTables::hurry_next(connection, row, to_ms(now));
       return Sent{.touched = {found}};
     }
     PrivateMessageTables::change(connection, id, found.text, to_ms(now), to_ms(now));

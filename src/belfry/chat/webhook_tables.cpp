@@ -216,6 +216,13 @@ void WebhookTables::hurry(Connection& connection, const std::string& person, std
       person, now_ms);
 }
 
+void WebhookTables::hurry_next(Connection& connection, const OutboxRow& row, std::int64_t now_ms) {
+  connection.run(
+      "UPDATE outbox SET next_ms = ?3 WHERE number = ?1 AND next_ms > ?3 AND number = (SELECT min(number) FROM outbox"
+      " WHERE person = ?2 AND ended_ms IS NULL)",
+      row.number, row.person, now_ms);
+}
+
 void WebhookTables::drop_old(Connection& connection, std::int64_t before_ms) {
   connection.run(
       "DELETE FROM outbox WHERE number IN (SELECT number FROM outbox WHERE ended_ms IS NOT NULL AND ended_ms < ?1"
@@ -240,6 +247,10 @@ void WebhookTables::note_inbox(Connection& connection, const std::string& person
       forget_before_ms, kDroppedAtOnce);
   connection.run("INSERT OR REPLACE INTO inbox(person, id, session, used_ms) VALUES(?1, ?2, ?3, ?4)", person, id,
                  session, now_ms);
+}
+
+void WebhookTables::forget_inbox(Connection& connection, const std::string& person, const std::string& id) {
+  connection.run("DELETE FROM inbox WHERE person = ?1 AND id = ?2", person, id);
 }
 
 std::vector<std::string> WebhookTables::problems(Connection& connection) {

@@ -48,6 +48,8 @@ class WebhookTables {
   static bool withdraw(store::Connection& connection, const OutboxRow& row, bool untried, std::int64_t now_ms);
   // The one whose turn it is, if it waits for its time, need not wait any longer.
   static void hurry(store::Connection& connection, const std::string& person, std::int64_t now_ms);
+  // This message, if it is the next one of its person's.
+  static void hurry_next(store::Connection& connection, const OutboxRow& row, std::int64_t now_ms);
   // Drops a few that ended before this; called with every new one, so that each makes room.
   static void drop_old(store::Connection& connection, std::int64_t before_ms);
 
@@ -56,6 +58,7 @@ class WebhookTables {
                                                   const std::string& id);
   static void note_inbox(store::Connection& connection, const std::string& person, const std::string& id,
                          const std::string& session, std::int64_t now_ms, std::int64_t forget_before_ms);
+  static void forget_inbox(store::Connection& connection, const std::string& person, const std::string& id);
 
   // What must hold between the tables, for `doctor`: one line a problem.
   static std::vector<std::string> problems(store::Connection& connection);

@@ -29,6 +29,11 @@ Result<std::string> theirs(std::optional<SessionRow> session, const std::string&
   return session->session.id;
 }
 
+bool same_way(const Webhook& a, const Webhook& b) {
+  return a.url == b.url && a.secret.reveal() == b.secret.reveal() && a.idempotent == b.idempotent &&
+         a.timeout == b.timeout;
+}
+
 // Empty if there is an agent and no session with it yet.
 Result<std::string> choose_session(store::Connection& connection, const Incoming& incoming) {
   if (!incoming.session.empty())
@@ -79,7 +84,8 @@ Task<Result<Webhook>> Webhooks::set(Webhook webhook) {
       return fail(Errc::invalid_argument, "secret is missing: what both sides sign with");
     if (webhook.secret.empty()) webhook.secret = known->secret;
     WebhookTables::set(connection, webhook);
-    WebhookTables::hurry(connection, webhook.person, now_ms);  // it may be that the old address was the trouble
+    // It may be that the old address was the trouble. Said again, it changes nothing: attempts are not for free.
+    if (!known || !same_way(*known, webhook)) WebhookTables::hurry(connection, webhook.person, now_ms);
     return webhook;
   };
   auto stored = co_await store_.write<Webhook>(std::move(job));
@@ -131,34 +137,52 @@ Task<Result<>> Webhooks::verify(std::string person, std::string signature, std::
   co_return net::verify(secret, signature, body, now());
 }
 
-// The session is chosen once: a repeat goes into the same one, whatever has been opened since.
-Task<Result<std::string>> Webhooks::session_for(Incoming incoming) {
+// The session is chosen once: a repeat goes into the same one, whatever has been opened since; unless it names another,
+// which cannot be a repeat.
+Task<Result<Webhooks::Place>> Webhooks::session_for(Incoming incoming) {
   auto job = [incoming, now_ms = to_ms(now()),
-              forget_ms = to_ms(now() - retention_)](store::Connection& connection) -> Result<std::string> {
-    if (auto known = WebhookTables::inbox_session(connection, incoming.person, incoming.id)) return std::move(*known);
+              forget_ms = to_ms(now() - retention_)](store::Connection& connection) -> Result<Place> {
+    if (auto known = WebhookTables::inbox_session(connection, incoming.person, incoming.id)) {
+      const bool elsewhere = !incoming.session.empty() && incoming.session != *known;
+      if (elsewhere) return fail(Errc::key_conflict, "id was used before, in another session");
+      return Place{std::move(*known)};
+    }
     BELFRY_TRY(std::string session, choose_session(connection, incoming));
     if (!session.empty())
       WebhookTables::note_inbox(connection, incoming.person, incoming.id, session, now_ms, forget_ms);
-    return session;
+    return Place{std::move(session), true};
   };
-  co_return co_await store_.write<std::string>(std::move(job));
+  co_return co_await store_.write<Place>(std::move(job));
 }
 
 Task<Result<Posted>> Webhooks::receive(Incoming incoming) {
   BELFRY_CO_CHECK(check(incoming));
-  BELFRY_CO_TRY(std::string session, co_await session_for(incoming));
-  if (session.empty()) {
+  BELFRY_CO_TRY(Place place, co_await session_for(incoming));
+  if (place.session.empty()) {
     NewSession wanted{.people = {incoming.person}, .agents = {incoming.agent}};
     BELFRY_CO_CHECK(co_await chats_.open(std::move(wanted)));
-    BELFRY_CO_TRY(session, co_await session_for(incoming));
+    BELFRY_CO_TRY(place, co_await session_for(incoming));
   }
-  Post post{.session = std::move(session),
+  Post post{.session = place.session,
             .from = incoming.person,
-            .text = std::move(incoming.text),
-            .in_reply_to = std::move(incoming.in_reply_to),
+            .text = incoming.text,
+            .in_reply_to = incoming.in_reply_to,
             .quick_reply_index = incoming.quick_reply_index,
             .key = "inbox:" + incoming.id};
-  co_return co_await chats_.post(std::move(post));
+  const auto posted = co_await chats_.post(std::move(post));
+  const bool refused = !posted && !is_passing(posted.error().code);
+  if (refused && place.is_new) co_await forget(std::move(incoming));
+  co_return posted;
+}
+
+// What was refused leaves nothing behind: its id can be used for something better.
+Task<void> Webhooks::forget(Incoming incoming) {
+  auto job = [incoming](store::Connection& connection) -> Result<bool> {
+    WebhookTables::forget_inbox(connection, incoming.person, incoming.id);
+    return true;
+  };
+  const auto forgotten = co_await store_.write<bool>(std::move(job));
+  if (!forgotten) log::warn("webhook.not_forgotten", "", {{"person", incoming.person}});
 }
 
 }  // namespace belfry::chat

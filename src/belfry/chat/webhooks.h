@@ -41,7 +41,12 @@ class Webhooks {
   Task<Result<Posted>> receive(Incoming incoming);
 
  private:
-  Task<Result<std::string>> session_for(Incoming incoming);
+  struct Place {
+    std::string session;  // empty: it has to be opened
+    bool is_new = false;  // chosen now, not by an earlier message of the same id
+  };
+  Task<Result<Place>> session_for(Incoming incoming);
+  Task<void> forget(Incoming incoming);
   Result<> check_person(const std::string& person) const;
   WallTime now() const { return round_down(clock_.now().wall); }
 

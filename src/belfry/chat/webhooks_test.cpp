@@ -137,6 +137,16 @@ TEST_F(WebhooksTest, ARepeatGoesWhereTheFirstOneWent) {
 }
 
 // P13
+TEST_F(WebhooksTest, AMessageThatWasRefusedLeavesNothingBehind) {
+  const std::string other = open("ann", "cat");
+  EXPECT_FALSE(receive({.id = "k1", .text = "", .session = session}));
+  ASSERT_TRUE(receive({.id = "k1", .text = "for cat", .session = other}));
+  EXPECT_TRUE(lines(session).empty());
+  EXPECT_EQ(lines(other).size(), 1u);
+  EXPECT_EQ(receive({.id = "k1", .text = "for cat", .session = session}).error().code, Errc::key_conflict);
+}
+
+// P13
 TEST_F(WebhooksTest, OthersSessionsDoNotExist) {
   const std::string bobs = open("bob", "bot");
   ASSERT_TRUE(w.run(w.chats().post({.session = bobs, .text = "secret"})));

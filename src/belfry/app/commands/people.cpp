@@ -37,6 +37,7 @@ std::string read_secret(const std::string& path) {
   std::ifstream file(path);
   std::string secret;
   if (!std::getline(file, secret)) refuse(Errc::invalid_argument, fmt::format("no secret can be read from {}", path));
+  if (secret.ends_with('\r')) secret.pop_back();  // a file from Windows
   return secret;
 }
 
