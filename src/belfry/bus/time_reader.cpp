@@ -1,5 +1,7 @@
 #include "belfry/bus/time_reader.h"
 
+#include <fmt/format.h>
+
 namespace belfry::bus {
 
 Result<when::Reading> TimeReader::read(const TimeText& wanted) const {
@@ -20,12 +22,12 @@ Result<when::Reading> TimeReader::read(const TimeText& wanted) const {
                                   .strict = wanted.strict});
 }
 
-Result<when::Reading> TimeReader::read_schedule(const TimeText& wanted) const {
+Result<when::Reading> TimeReader::read_moment(const TimeText& wanted, std::string_view field) const {
   auto reading = read(wanted);
-  if (!reading) return fail(reading.error().code, "schedule: " + reading.error().detail);
+  if (!reading) return fail(reading.error().code, fmt::format("{}: {}", field, reading.error().detail));
   if (reading->kind == when::ReadingKind::recurrence)
     return fail(Errc::invalid_argument,
-                "schedule: a message is delivered once, and this comes again; name one time, like \"tomorrow at 9\"");
+                fmt::format("{}: it happens once, and this comes again; name one time, like \"tomorrow at 9\"", field));
   return reading;
 }
 

@@ -28,8 +28,10 @@ class TimeReader {
   TimeReader(Clock& clock, Options options) : clock_(clock), options_(std::move(options)) {}
 
   Result<when::Reading> read(const TimeText& wanted) const;
-  // When a message is to be delivered: something that comes again is refused.
-  Result<when::Reading> read_schedule(const TimeText& wanted) const;
+  // One moment, as the named field gives it: something that comes again is refused.
+  Result<when::Reading> read_moment(const TimeText& wanted, std::string_view field) const;
+  // When a message is to be delivered.
+  Result<when::Reading> read_schedule(const TimeText& wanted) const { return read_moment(wanted, "schedule"); }
 
  private:
   Clock& clock_;

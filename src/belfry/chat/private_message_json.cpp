@@ -5,8 +5,8 @@
 namespace belfry::chat {
 
 Result<when::Reading> read_send_at(const bus::TimeReader& times, const std::string& text, const std::string& timezone) {
-  auto reading = times.read_schedule({.text = text, .timezone = timezone});
-  if (!reading) return fail(Errc::invalid_time, "send_at: " + reading.error().detail);
+  auto reading = times.read_moment({.text = text, .timezone = timezone}, "send_at");
+  if (!reading) return fail(Errc::invalid_time, reading.error().detail);
   return reading;
 }
 

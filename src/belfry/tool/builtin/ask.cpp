@@ -114,11 +114,10 @@ class Ask final : public Tool {
 
   Result<std::optional<when::Reading>> read_answer_by(const std::string& text, const ToolContext& context) const {
     if (text.empty()) return std::optional<when::Reading>();
-    auto reading = around_.times.read_schedule({.text = text, .timezone = context.timezone});
-    if (!reading) return fail(reading.error().code, "answerBy: " + reading.error().detail);
-    if (reading->at <= round_down(around_.clock.now().wall))
-      return fail(Errc::invalid_time, fmt::format("answerBy is {}, which is past", to_iso(reading->at)));
-    return std::optional(std::move(*reading));
+    BELFRY_TRY(auto reading, around_.times.read_moment({.text = text, .timezone = context.timezone}, "answerBy"));
+    if (reading.at <= round_down(around_.clock.now().wall))
+      return fail(Errc::invalid_time, fmt::format("answerBy is {}, which is past", to_iso(reading.at)));
+    return std::optional(std::move(reading));
   }
 
   Surroundings around_;
