@@ -4,7 +4,10 @@
     chat_test.py [BELFRY]        drives build/release/belfry unless another program is named
 """
 
+import codecs
 import json
+import os
+import pty
 import random
 import signal
 import socket
@@ -419,6 +422,80 @@ class Terminal(Case):
         self.assertGreaterEqual(time.monotonic(), due - 0.5)
         self.say("谢谢")
         self.expect("不客气")
+
+    # P10
+    def test_what_the_server_refuses_does_not_end_the_conversation(self):
+        self.say("remind me in 2 hours to eat")
+        self.expect("I will remind you on")
+        for typed, refusal in (("/move 1 gibberish", "(send_at: \"gibberish\" says"), ("/move 1 yesterday", "past"),
+                               ("x" * 100_001, "100001 bytes"), ("/say", "say what?")):
+            self.say(typed)
+            self.expect(refusal)
+        self.say("list")
+        self.expect("1. ", "eat")
+
+
+class AtATerminal(Terminal):
+    """The same, typed at a terminal."""
+
+    def prepare(self):
+        self.output = ""
+        self.came = threading.Condition()
+        self.terminal, other = pty.openpty()
+        self.chat = subprocess.Popen([http_test.BELFRY, "chat", "--server", f"http://127.0.0.1:{self.server.port}"],
+                                     stdin=other, stdout=other, stderr=other, env={**os.environ, "TERM": "xterm"})
+        os.close(other)
+        self.addCleanup(self.close)
+        threading.Thread(target=self.read, daemon=True).start()
+        self.expect("> ")
+
+    def close(self):
+        self.chat.kill()
+        self.chat.wait()
+        os.close(self.terminal)
+
+    def read(self):
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        try:
+            while some := os.read(self.terminal, 4096):
+                with self.came:
+                    self.output += decoder.decode(some)
+                    self.came.notify_all()
+        except OSError:
+            pass  # closed
+
+    def say(self, text):
+        os.write(self.terminal, text.encode() + b"\r")
+
+    # P7
+    def test_what_is_half_typed_stays_when_a_line_comes(self):
+        self.say("remind me in 2 seconds to stretch")
+        self.expect("I will remind you on", "> ")
+        os.write(self.terminal, "半句 half".encode())
+        shown = self.expect("concierge: Reminder: stretch", "> 半句 half")
+        self.assertLess(shown.index("Reminder: stretch"), shown.rindex("> 半句 half"))
+        os.write(self.terminal, "\x7f\x7f\x7f\x7f列表\r".encode())
+        self.expect("concierge: ")
+        session = self.server.call("GET", "/v1/sessions?member=user")["sessions"][0]["sessionId"]
+        said = [line["text"] for line in self.server.call("GET", f"/v1/sessions/{session}/messages")["messages"] if line["source"] == "user"]
+        self.assertEqual(said[-1], "半句 列表")
+
+    # P7
+    def test_the_arrow_brings_back_what_was_said(self):
+        self.say("你好")
+        self.expect("concierge: ")
+        os.write(self.terminal, b"\x1b[A")
+        self.expect("你好")
+        os.write(self.terminal, b"\x04")  # in the middle of a line: nothing ends
+        self.say("")
+        self.expect("concierge: ")
+        os.write(self.terminal, b"\x04")
+        self.assertEqual(self.chat.wait(timeout=PATIENCE), 0)
+
+    def test_what_the_server_refuses_does_not_end_the_conversation(self):
+        self.say("/move 1 gibberish")
+        self.expect("is not a number from /scheduled")
+
 
 
 class Agents(ChatCase):

@@ -78,11 +78,14 @@ std::string Client::call(std::string method, const std::string& target, std::str
   if (!parsed || parsed->kind != json::Kind::object || !json::find(*parsed, "error"))
     refuse(Errc::unavailable, fmt::format("what answers at {} is not a Belfry (HTTP {})", address, response->status),
            kExitNoServer);
+  const Answer answer(response->body);
+  if (throws_)
+    refuse(parse_errc(answer.text("error")).value_or(Errc::unavailable), answer.text("message"),
+           response->status >= 500 ? kExitNoServer : kExitRefused);
   if (json_) {
     print_json(response->body);
     throw CLI::RuntimeError(kExitRefused);
   }
-  const Answer answer(response->body);
   std::fflush(stdout);
   // The word as the server wrote it: a newer one may have words that are unknown here.
   std::fprintf(stderr, "error: %s (%s)\n", printable(answer.text("message")).c_str(),

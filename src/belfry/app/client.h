@@ -21,6 +21,8 @@ class Client {
   // Adds --server, --token-file and --json.
   void add_options(CLI::App& command);
   bool json() const { return json_; }
+  // From here on what the server refuses is thrown as a Refusal, too; kExitNoServer if it may do it later.
+  void throw_refusals() { throws_ = true; }
 
   // The server's answer as JSON. A refusal is printed and ends the command with 1, no server with 3.
   std::string get(const std::string& target);
@@ -37,6 +39,7 @@ class Client {
   std::string server_;  // empty: BELFRY_URL, or the default
   std::string token_file_;
   bool json_ = false;
+  bool throws_ = false;
 };
 
 // Looks into an answer. A field that is not there, or null, reads as empty or zero.

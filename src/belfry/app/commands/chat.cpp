@@ -1,7 +1,7 @@
 // belfry chat: a conversation with an agent, in the terminal.
 //
 // Two threads: one waits for the server's lines, the other for the keyboard. Whatever comes while somebody types is
-// printed above the prompt. If the server goes away, both go on trying; since lines have numbers and posts have keys,
+// printed above what they type. If the server goes away, both go on trying; since lines have numbers and posts have keys,
 // nothing is lost or said twice.
 #include <poll.h>
 #include <unistd.h>
@@ -21,6 +21,7 @@
 
 #include "belfry/app/client.h"
 #include "belfry/app/commands/commands.h"
+#include "belfry/app/line_editor.h"
 #include "belfry/app/timezone.h"
 #include "belfry/base/random.h"
 #include "belfry/clock/real_clock.h"
@@ -51,8 +52,9 @@ void pause(Millis duration) { ::poll(nullptr, 0, static_cast<int>(duration.count
 
 class Chat {
  public:
-  explicit Chat(Flags& flags)
-      : flags_(flags), client_(flags.client), zone_(system_zone()), terminal_(::isatty(0) == 1 && ::isatty(1) == 1) {}
+  explicit Chat(Flags& flags) : flags_(flags), client_(flags.client), zone_(system_zone()) {
+    if (::isatty(0) == 1 && ::isatty(1) == 1) terminal_.emplace("> ");
+  }
 
   void run();
 
@@ -67,6 +69,7 @@ class Chat {
   void greet();
   void listen();
   void type();
+  std::optional<std::string> typed();
   void stay();
   void await_answer();
 
@@ -85,14 +88,13 @@ class Chat {
   void show(const Answer& line);
   void show_as_it_comes(const Answer& line);
   void print(const std::string& text);
-  void prompt();
   std::string clock_of(const std::string& iso) const;
   std::string moment_of(const std::string& iso) const;
 
   Flags& flags_;
   Client& client_;
   when::Zone zone_;
-  bool terminal_;
+  std::optional<LineEditor> terminal_;  // none: a pipe
   std::string session_;
   std::vector<std::string> listed_;  // tasks, as /scheduled numbered them
 
@@ -101,6 +103,7 @@ class Chat {
   std::mutex state_;
   std::condition_variable came_;
   std::int64_t seen_ = 0;
+  bool listening_ = false;     // from then on what is new is shown by the one who listens
   std::int64_t answered_ = 0;  // the last line of somebody else's
   std::int64_t posted_ = 0;
   std::set<std::string> own_;
@@ -170,8 +173,13 @@ void Chat::listen() {
   bool gone = false;
   while (true) {
     try {
+      std::int64_t after = 0;
+      {
+        const std::scoped_lock lock(state_);
+        after = seen_;
+      }
       const std::string target =
-          fmt::format("/v1/sessions/{}/messages?after={}&waitMs={}", session_, seen_, gone ? 0 : kWaitForLines.count());
+          fmt::format("/v1/sessions/{}/messages?after={}&waitMs={}", session_, after, gone ? 0 : kWaitForLines.count());
       const Answer page(client_.get(target));
       if (gone) print("(the server is back)");
       gone = false;
@@ -203,17 +211,23 @@ void Chat::show_as_it_comes(const Answer& line) {
 
 // --- typing ---
 
+std::optional<std::string> Chat::typed() {
+  if (terminal_) return terminal_->read_line();
+  std::string line;
+  if (!std::getline(std::cin, line)) return std::nullopt;
+  return line;
+}
+
 void Chat::type() {
-  prompt();
-  for (std::string line; std::getline(std::cin, line);) {
-    if (line == "/quit" || line == "/exit") return;
+  while (const auto line = typed()) {
+    const std::string word = line->substr(0, line->find(' '));
+    if (word == "/quit" || word == "/exit") return;
     try {
-      obey(line);
+      obey(*line);
     } catch (const Refusal& refusal) {
       print(fmt::format("({})", refusal.error.detail));
     }
     if (!terminal_) await_answer();  // a pipe says nothing before it was answered, as a person would
-    prompt();
   }
 }
 
@@ -245,6 +259,8 @@ bool Chat::command(const std::string& line) {
     change_task(name, rest);
   } else if (name == "/history") {
     history(rest.empty() ? std::to_string(kHistoryShown * 2) : rest);
+  } else if (name == "/say" && rest.empty()) {
+    print("(say what? /say /usr/bin is full)");
   } else if (name == "/say") {
     const std::scoped_lock lock(state_);
     question_.reset();
@@ -268,7 +284,7 @@ void Chat::post_when_there_is_a_server(const std::string& body) {
       return;
     } catch (const Refusal& refusal) {
       if (refusal.exit_code != kExitNoServer) throw;
-      if (!told) print("(not sent yet: there is no server; trying again)");
+      if (!told) print(fmt::format("(not sent yet: {}; trying again)", refusal.error.detail));
       told = true;
     }
     pause(kTryAgain);
@@ -360,7 +376,7 @@ void Chat::history(const std::string& count) {
   for (const Answer& line : page.list("messages")) {
     show(line);
     const std::scoped_lock lock(state_);
-    seen_ = std::max(seen_, line.number("seq"));
+    if (!listening_) seen_ = std::max(seen_, line.number("seq"));
     if (line.has("quickReplies") && line.text("questionState") == "open")
       question_ = Question{line.text("messageId"), line.texts("quickReplies")};
   }
@@ -388,23 +404,17 @@ void Chat::show(const Answer& line) {
 }
 
 void Chat::print(const std::string& text) {
-  const std::scoped_lock lock(printing_);
-  if (terminal_) std::fputs("\r\033[K", stdout);
   // Lines are ours, everything else in them is not.
+  std::string shown;
   std::size_t at = 0;
   while (at <= text.size()) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::printf("%s\n", printable(text.substr(at, end - at)).c_str());
+    shown += printable(text.substr(at, end - at)) + "\n";
     at = end + 1;
   }
-  if (terminal_) std::fputs("> ", stdout);
-  std::fflush(stdout);
-}
-
-void Chat::prompt() {
-  if (!terminal_) return;
+  if (terminal_) return terminal_->print(std::move(shown));
   const std::scoped_lock lock(printing_);
-  std::fputs("\r\033[K> ", stdout);
+  std::fputs(shown.c_str(), stdout);
   std::fflush(stdout);
 }
 
@@ -423,12 +433,13 @@ void Chat::run() {
   if (!flags_.stay.empty()) duration_argument("--stay", flags_.stay);
   open();
   greet();
+  client_.throw_refusals();  // from here on the conversation outlives them
+  listening_ = true;
   std::thread([this] { listen(); }).detach();
   type();
   stay();
-  if (terminal_) std::puts("");
-  std::fflush(nullptr);
-  ::_exit(kExitDone);  // the listener may wait for the server's next line; nobody waits for the listener
+  const bool written = std::fflush(nullptr) == 0 && std::ferror(stdout) == 0;
+  ::_exit(written ? kExitDone : kExitRefused);  // the listener may wait for the server's next line; nobody waits for it
 }
 
 }  // namespace
