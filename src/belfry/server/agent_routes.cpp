@@ -54,7 +54,7 @@ Task<Response> AgentRoutes::add(Request request) {
   if (wanted->kind != "external" && !control_.runs(wanted->kind))
     co_return error_response(
         {Errc::unsupported, fmt::format("kind \"{}\" is not known; \"external\" is an agent that receives over HTTP,"
-                                        " \"echo\" one that says back what it is told",
+                                        " \"echo\" one that says back what it is told, \"concierge\" one that reminds",
                                         wanted->kind.substr(0, 40))});
   if (const auto meaning = meaning_of_reserved(wanted->id); !meaning.empty())
     co_return error_response(

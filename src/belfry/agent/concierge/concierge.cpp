@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -10,6 +12,7 @@
 #include "belfry/agent/concierge/phrases.h"
 #include "belfry/agent/concierge/utterance.h"
 #include "belfry/base/json.h"
+#include "belfry/bus/quick_replies.h"
 #include "belfry/chat/private_message.h"
 
 namespace belfry::agent {
@@ -18,6 +21,11 @@ namespace {
 // How far it looks back for what it asked or listed.
 constexpr int kLinesBack = 50;
 constexpr std::size_t kListedMax = 20;
+// And for what it said it would tell others; and how many of those it knows of at once.
+constexpr int kLinesBackForTellings = chat::kLinesPageMax;
+constexpr std::size_t kTellingsMax = 100;
+// Of a hundred tasks each: so many can be listed, and cancelled, at once.
+constexpr int kTaskPagesMax = 10;
 constexpr std::size_t kOfferedMax = 8;
 
 struct TaskRow {
@@ -25,6 +33,8 @@ struct TaskRow {
   std::string text;
   WallTime at;
   WallTime made;
+  std::string session;   // of what somebody else is told: where it is scheduled
+  bool delayed = false;  // of what an agent is told: it is a delayed message
 };
 
 std::string lower(std::string text) {
@@ -47,20 +57,47 @@ std::vector<std::string> ids(const std::vector<TaskRow>& rows) {
   return all;
 }
 
-std::vector<TaskRow> read_tasks(const std::string& result) {
+// ASCII words whole, so that tea is not found in team; others as they stand there.
+bool has_word(const std::string& text, const std::string& word) {
+  const auto in_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    const bool begins = !in_word(word.front()) || at == 0 || !in_word(text[at - 1]);
+    const bool ends = !in_word(word.back()) || end == text.size() || !in_word(text[end]);
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
+std::vector<TaskRow> read_tasks(const std::string& result, std::string& next) {
+  std::vector<TaskRow> rows;
+  next.clear();
+  const auto whole = json::parse(result);
+  if (!whole || whole->kind != json::Kind::object) return rows;
+  next = json::text_in(*whole, "next");
+  const auto tasks = json::find(*whole, "tasks");
+  if (!tasks) return rows;
+  for (const json::Value task : json::elements(*tasks)) {
+    const auto at = parse_iso(json::text_in(task, "send_at"));
+    const auto made = parse_iso(json::text_in(task, "created_at"));
+    if (at && made)
+      rows.push_back({json::text_in(task, "task_id"), json::text_in(task, "message_text"), *at, *made, "", false});
+  }
+  return rows;
+}
+
+// The delayed messages that a tool listed, with the texts that they have in `texts`.
+std::vector<TaskRow> read_delayed(const std::string& result, const std::map<std::string, std::string>& texts) {
   std::vector<TaskRow> rows;
   const auto whole = json::parse(result);
   if (!whole || whole->kind != json::Kind::object) return rows;
-  const auto tasks = json::find(*whole, "tasks");
-  if (!tasks) return rows;
-  const auto text = [](json::Value task, std::string_view key) {
-    const auto found = json::find(task, key);
-    return found ? json::text(*found) : std::string();
-  };
-  for (const json::Value task : json::elements(*tasks)) {
-    const auto at = parse_iso(text(task, "send_at"));
-    const auto made = parse_iso(text(task, "created_at"));
-    if (at && made) rows.push_back({text(task, "task_id"), text(task, "message_text"), *at, *made});
+  const auto messages = json::find(*whole, "messages");
+  if (!messages) return rows;
+  for (const json::Value message : json::elements(*messages)) {
+    const std::string id = json::text_in(message, "messageId");
+    const auto at = parse_iso(json::text_in(message, "deliverAt"));
+    const auto made = parse_iso(json::text_in(message, "createdAt"));
+    if (at && made && texts.contains(id)) rows.push_back({id, texts.at(id), *at, *made, "", true});
   }
   return rows;
 }
@@ -106,7 +143,7 @@ class Turn {
   Task<Result<>> schedule(Intent intent);
   Task<Result<>> tell(Intent intent);
   Task<Result<>> list();
-  Task<Result<>> cancel(Target target);
+  Task<Result<>> cancel(Utterance utterance);
   Task<Result<>> cancel_rows(std::vector<TaskRow> rows);
   Task<Result<>> begin_move(Utterance utterance);
   Task<Result<>> move(Intent intent);
@@ -114,13 +151,15 @@ class Turn {
 
   // Which ones.
   Task<Result<std::vector<TaskRow>>> pending();
+  Task<Result<std::vector<TaskRow>>> tasks_in(std::string session);
+  Task<Result<std::vector<TaskRow>>> tellings();
   std::vector<TaskRow> fitting(const Target& target, const std::vector<TaskRow>& rows) const;
   std::vector<TaskRow> numbered(const std::vector<int>& numbers, const std::vector<TaskRow>& rows) const;
   bool fits(const Target& target, const TaskRow& row) const;
   Task<Result<>> ask_which(Ask ask, Intent intent, std::vector<TaskRow> rows, bool none_fits);
 
   Task<Result<>> say(std::string text, Note note = {}, std::vector<std::string> replies = {});
-  Task<Result<tool::CallOutcome>> call(std::string tool, std::string arguments);
+  Task<Result<tool::CallOutcome>> call(std::string tool, std::string arguments, std::string session = {});
 
   chat::Chats& chats_;
   const bus::TimeReader& times_;
@@ -131,8 +170,9 @@ class Turn {
   when::Language language_ = when::Language::english;
   std::string text_;
   std::optional<int> button_;
-  std::optional<Note> asked_;        // the question that this may be the answer to
-  std::vector<std::string> listed_;  // the tasks as they were last numbered
+  std::optional<Note> asked_;                                        // the question that this may be the answer to
+  std::vector<std::string> listed_;                                  // the tasks as they were last numbered
+  std::int64_t own_seq_ = std::numeric_limits<std::int64_t>::max();  // of the line that this message is
   int calls_ = 0;
 };
 
@@ -159,24 +199,32 @@ Task<Result<>> Turn::look_back() {
   std::string own;
   std::string in_reply_to;
   if (payload && payload->kind == json::Kind::object) {
-    if (const auto id = json::find(*payload, "messageId")) own = json::text(*id);
-    if (const auto id = json::find(*payload, "inReplyTo")) in_reply_to = json::text(*id);
-    if (const auto index = json::find(*payload, "quickReplyIndex"))
-      button_ = static_cast<int>(json::integer(*index).value_or(0));
+    own = json::text_in(*payload, "messageId");
+    in_reply_to = json::text_in(*payload, "inReplyTo");
+    const auto index = json::find(*payload, "quickReplyIndex");
+    const auto number = index ? json::integer(*index) : std::nullopt;
+    if (number && *number >= 0 && static_cast<std::size_t>(*number) < bus::kQuickRepliesMax)
+      button_ = static_cast<int>(*number);
   }
   BELFRY_CO_TRY(const auto lines,
                 co_await chats_.lines(
                     {.session = session_.id, .before = std::numeric_limits<std::int64_t>::max(), .limit = kLinesBack}));
   const auto mine = std::find_if(lines.begin(), lines.end(), [&](const chat::Line& line) { return line.id == own; });
+  if (mine != lines.end()) own_seq_ = mine->seq;
+  const std::vector<std::string> closes = mine == lines.end() ? std::vector<std::string>{} : mine->closes;
   bool newest = true;
+  bool first = true;
   for (auto line = mine == lines.end() ? lines.end() : mine; line != lines.begin();) {
     --line;
+    if (line->source == chat::Source::user) first = false;
     if (line->from != message_.to || line->source != chat::Source::agent) continue;
     const auto note = read_note(line->payload);
-    const bool answered = in_reply_to.empty() ? newest : line->id == in_reply_to;
+    // What closes a question is its answer; of those without buttons it is the first that was said after it.
+    const bool closed = std::find(closes.begin(), closes.end(), line->id) != closes.end();
+    const bool meant = in_reply_to.empty() ? newest : line->id == in_reply_to;
     newest = false;
     if (!note) continue;
-    if (answered && !asked_) asked_ = note;
+    if (meant && (line->question ? closed : first) && !asked_) asked_ = note;
     if (listed_.empty()) listed_ = note->tasks;
   }
   co_return Result<>{};
@@ -185,11 +233,12 @@ Task<Result<>> Turn::look_back() {
 Task<Result<>> Turn::fresh(Utterance utterance) {
   language_ = utterance.language;
   if (utterance.impossible_time) co_return co_await say(phrases().bad_time(utterance.impossible_time->detail));
+  if (utterance.several_people) co_return co_await say(phrases().one_at_a_time());
   switch (utterance.wish) {
     case Wish::remind:
     case Wish::tell: co_return co_await go_on(intent_of(utterance, now()));
     case Wish::list: co_return co_await list();
-    case Wish::cancel: co_return co_await cancel(std::move(utterance.target));
+    case Wish::cancel: co_return co_await cancel(std::move(utterance));
     case Wish::move: co_return co_await begin_move(std::move(utterance));
     case Wish::help: co_return co_await say(phrases().help());
     case Wish::drop: co_return co_await say(phrases().dropped());
@@ -205,9 +254,17 @@ Task<Result<>> Turn::fresh(Utterance utterance) {
 // Whoever was asked may have something else in mind.
 std::optional<Utterance> Turn::other_request() const {
   if (button_) return std::nullopt;
-  Utterance utterance = understand(text_, reader());
+  Utterance utterance = understand(typed_answer(text_), reader());
   const bool names_a_time_only = utterance.wish == Wish::remind && utterance.what.empty();
   if (utterance.wish == Wish::other || names_a_time_only) return std::nullopt;
+  // "Cancel it" is about what was asked, and not about something else that is scheduled.
+  const bool takes_back = utterance.wish == Wish::cancel && utterance.target.says_nothing();
+  if (takes_back) utterance.wish = Wish::drop;
+  // One can be reminded of moving the car, or of telling somebody something.
+  const bool may_be_what =
+      utterance.wish == Wish::remind || utterance.wish == Wish::tell ||
+      ((utterance.wish == Wish::cancel || utterance.wish == Wish::move) && utterance.target.only_words());
+  if (asked_->ask == Ask::what && may_be_what) return std::nullopt;
   return utterance;
 }
 
@@ -238,6 +295,7 @@ Task<Result<>> Turn::answer() {
 }
 
 Task<Result<>> Turn::answer_when(bool of_move) {
+  if (declines_time(text_)) co_return co_await go_on(asked_->intent);  // asks again
   // As if it had stood in the request itself, so that the same rules hold.
   const bool chinese = asked_->intent.language == when::Language::chinese;
   const std::string as_request =
@@ -258,10 +316,17 @@ Task<Result<>> Turn::answer_when(bool of_move) {
 }
 
 Task<Result<>> Turn::answer_what() {
-  const Utterance said = understand((language_ == when::Language::chinese ? "提醒我" : "remind me ") + text_, reader());
   Intent intent = asked_->intent;
-  intent.what = said.wish == Wish::remind && !said.what.empty() ? said.what : text_;
-  const bool times_it = intent.times.empty() && said.at && !said.impossible_time;
+  if (hesitates(text_)) co_return co_await go_on(std::move(intent));  // asks again
+  const std::string text = typed_answer(text_);
+  const bool framed = understand(text, reader()).wish == Wish::remind;
+  const std::string frame = language_ == when::Language::chinese ? "提醒我" : "remind me ";
+  const Utterance said = understand(framed ? text : frame + text, reader());
+  const bool names_a_time_only = said.wish == Wish::remind && said.what.empty() && said.at;
+  if (!names_a_time_only) intent.what = said.wish == Wish::remind && !said.what.empty() ? said.what : text;
+  // What is said last holds; but a day in what it is about changes no time of day.
+  const bool exact = said.at && said.at->kind != when::ReadingKind::date && !said.at->day_only;
+  const bool times_it = said.at && !said.impossible_time && (intent.times.empty() || exact);
   if (times_it) intent.times = possible_times(*said.at, now());
   co_return co_await go_on(std::move(intent));
 }
@@ -279,9 +344,13 @@ Task<Result<>> Turn::answer_which_time() {
       if (morning == (*half == Half::morning)) chosen = i;
     }
   }
+  if (!chosen && declines_time(text_)) co_return co_await go_on(asked_->intent);  // asks again
   const auto reading = read(text_);
-  for (std::size_t i = 0; i < times.size() && !chosen && reading; ++i)
-    if (local(times[i]).time == local(reading->at).time && reading->alternatives.empty()) chosen = i;
+  const bool on_a_day = names_a_day(text_);
+  for (std::size_t i = 0; i < times.size() && !chosen && reading; ++i) {
+    const bool same = on_a_day ? times[i] == reading->at : local(times[i]).time == local(reading->at).time;
+    if (same && reading->alternatives.empty()) chosen = i;
+  }
   if (!chosen)
     co_return co_await (reading ? answer_when(asked_->intent.wish == Wish::move) : fresh(understand(text_, reader())));
   Intent intent = asked_->intent;
@@ -353,23 +422,95 @@ Task<Result<>> Turn::tell(Intent intent) {
   std::optional<WallTime> at;
   if (!intent.times.empty()) at = intent.times.front();
   if (at && *at < now() - chat::kPastTolerated) co_return co_await say(phrases().past(*at));
+  const std::string text = phrases().passed_on(message_.from, intent.what);
+  Note note{.intent = {.what = intent.what, .to = intent.to}};
+  std::string tool = "send_message";
   json::Writer arguments;
-  arguments.object().field("to", intent.to).key("payload").object();
-  arguments.field("text", phrases().passed_on(message_.from, intent.what)).end();
-  if (at) arguments.field("schedule", zone_.iso(*at));
-  BELFRY_CO_TRY(const auto outcome, co_await call("send_message", arguments.end().take()));
+  if (at && chats_.is_person(intent.to)) {
+    // For a person it is a scheduled message, which keeps its time through every stop.
+    BELFRY_CO_TRY(const chat::Session theirs, co_await chats_.private_session(intent.to, message_.to));
+    note.told_in = theirs.id;
+    tool = "schedule_private_message";
+    arguments.object().field("send_at", zone_.iso(*at)).field("message_text", text);
+  } else {
+    arguments.object().field("to", intent.to).key("payload").object().field("text", text).end();
+    if (at) arguments.field("schedule", zone_.iso(*at));
+  }
+  BELFRY_CO_TRY(const auto outcome, co_await call(tool, arguments.end().take(), note.told_in));
   if (!outcome.ok && (outcome.code == Errc::unknown_recipient || outcome.code == Errc::invalid_id))
     co_return co_await say(phrases().nobody(intent.to));
   if (!outcome.ok) co_return co_await say(phrases().failed(message_of(outcome.result)));
-  co_return co_await say(at ? phrases().will_tell(intent.to, *at) : phrases().told(intent.to));
+  if (!at) co_return co_await say(phrases().told(intent.to, intent.what));
+  const auto answer = json::parse(outcome.result);
+  if (answer && answer->kind == json::Kind::object)
+    note.told = json::text_in(*answer, note.told_in.empty() ? "messageId" : "task_id");
+  co_return co_await say(phrases().will_tell(intent.to, intent.what, *at), std::move(note));
 }
 
 // --- which ones ---
 
 Task<Result<std::vector<TaskRow>>> Turn::pending() {
-  BELFRY_CO_TRY(const auto outcome, co_await call("list_scheduled_private_messages", "{}"));
+  BELFRY_CO_TRY(std::vector<TaskRow> rows, co_await tasks_in(""));
+  BELFRY_CO_TRY(const auto others, co_await tellings());
+  rows.insert(rows.end(), others.begin(), others.end());
+  std::sort(rows.begin(), rows.end(), [](const TaskRow& a, const TaskRow& b) {
+    return std::tie(a.at, a.made, a.id) < std::tie(b.at, b.made, b.id);
+  });
+  co_return rows;
+}
+
+Task<Result<std::vector<TaskRow>>> Turn::tasks_in(std::string session) {
+  std::vector<TaskRow> rows;
+  std::string next;
+  for (int page = 0; page == 0 || (page < kTaskPagesMax && !next.empty()); ++page) {
+    json::Writer arguments;
+    arguments.object();
+    if (!next.empty()) arguments.field("after", next);
+    BELFRY_CO_TRY(const auto outcome,
+                  co_await call("list_scheduled_private_messages", arguments.end().take(), session));
+    if (!outcome.ok) co_return fail(outcome.code, message_of(outcome.result));
+    for (TaskRow& row : read_tasks(outcome.result, next)) {
+      row.session = session;
+      rows.push_back(std::move(row));
+    }
+  }
+  co_return rows;
+}
+
+// What others will be told: noted in the lines before this one, which do not change.
+Task<Result<std::vector<TaskRow>>> Turn::tellings() {
+  BELFRY_CO_TRY(const auto lines,
+                co_await chats_.lines({.session = session_.id, .before = own_seq_, .limit = kLinesBackForTellings}));
+  std::map<std::string, std::string> texts;
+  std::set<std::string> sessions;
+  bool some_delayed = false;
+  for (auto line = lines.rbegin(); line != lines.rend() && texts.size() < kTellingsMax; ++line) {
+    if (line->from != message_.to || line->source != chat::Source::agent) continue;
+    const auto note = read_note(line->payload);
+    if (!note || note->told.empty()) continue;
+    texts.emplace(note->told, phrases().telling(note->intent.to, note->intent.what));
+    some_delayed |= note->told_in.empty();
+    if (!note->told_in.empty()) sessions.insert(note->told_in);
+  }
+  std::vector<TaskRow> rows;
+  for (const std::string& session : sessions) {
+    BELFRY_CO_TRY(const auto theirs, co_await tasks_in(session));
+    for (TaskRow row : theirs) {
+      if (!texts.contains(row.id)) continue;
+      row.text = texts.at(row.id);
+      rows.push_back(std::move(row));
+    }
+  }
+  if (!some_delayed) co_return rows;
+  json::Writer arguments;
+  arguments.object().key("messageIds").array();
+  for (const auto& [id, text] : texts)
+    if (bus::parse_message_id(id)) arguments.value(id);
+  BELFRY_CO_TRY(const auto outcome, co_await call("list_messages", arguments.end().end().take()));
   if (!outcome.ok) co_return fail(outcome.code, message_of(outcome.result));
-  co_return read_tasks(outcome.result);
+  const std::vector<TaskRow> delayed = read_delayed(outcome.result, texts);
+  rows.insert(rows.end(), delayed.begin(), delayed.end());
+  co_return rows;
 }
 
 std::vector<TaskRow> Turn::numbered(const std::vector<int>& numbers, const std::vector<TaskRow>& rows) const {
@@ -377,19 +518,22 @@ std::vector<TaskRow> Turn::numbered(const std::vector<int>& numbers, const std::
   const std::vector<std::string> order = listed_.empty() ? ids(rows) : listed_;
   for (const int number : numbers) {
     if (number < 1 || static_cast<std::size_t>(number) > order.size()) return {};
-    for (const TaskRow& row : rows)
-      if (row.id == order[static_cast<std::size_t>(number) - 1]) chosen.push_back(row);
+    const std::string& id = order[static_cast<std::size_t>(number) - 1];
+    const auto is_it = [&id](const TaskRow& row) { return row.id == id; };
+    const bool again = std::any_of(chosen.begin(), chosen.end(), is_it);
+    if (!again) std::copy_if(rows.begin(), rows.end(), std::back_inserter(chosen), is_it);
   }
   return chosen;
 }
 
 bool Turn::fits(const Target& target, const TaskRow& row) const {
-  const std::string text = lower(row.text);
-  for (const std::string& word : target.words) {
+  const std::string text = lower(Phrases::subject(row.text));
+  for (const std::string& said : target.words) {
+    const std::string word = lower(said);
     const bool plural = word.size() > 3 && word.back() == 's';
-    if (text.find(lower(word)) == std::string::npos &&
-        !(plural && text.find(lower(word).substr(0, word.size() - 1)) != std::string::npos))
-      return false;
+    const bool there = has_word(text, word) || has_word(text, word + "s") ||
+                       (plural && has_word(text, word.substr(0, word.size() - 1)));
+    if (!there) return false;
   }
   if (!target.at) return true;
   const when::Reading& reading = *target.at;
@@ -404,6 +548,8 @@ bool Turn::fits(const Target& target, const TaskRow& row) const {
 std::vector<TaskRow> Turn::fitting(const Target& target, const std::vector<TaskRow>& rows) const {
   if (!target.numbers.empty()) {
     std::vector<TaskRow> chosen = numbered(target.numbers, rows);
+    // Numbers and something else that does not fit: 5分钟后把第二个取消. Better asked.
+    if (!std::all_of(chosen.begin(), chosen.end(), [&](const TaskRow& row) { return fits(target, row); })) return {};
     if (target.last && !chosen.empty()) chosen.push_back(newest_of(rows));
     return chosen;
   }
@@ -429,8 +575,10 @@ Task<Result<>> Turn::ask_which(Ask ask, Intent intent, std::vector<TaskRow> rows
   std::vector<std::string> labels;
   for (const TaskRow& row : rows) {
     std::string label = phrases().task_label(listed(row));
-    const bool twice = std::find(labels.begin(), labels.end(), label) != labels.end();
-    labels.push_back(twice ? fmt::format("{} ({})", label, labels.size() + 1) : label);
+    const std::string plain = label;
+    for (int copy = 2; std::find(labels.begin(), labels.end(), label) != labels.end(); ++copy)
+      label = fmt::format("{} ({})", plain, copy);
+    labels.push_back(std::move(label));
   }
   labels.push_back(phrases().never_mind());
   intent.language = language_;
@@ -447,10 +595,11 @@ Task<Result<>> Turn::list() {
   co_return co_await say(phrases().list(shown, more), {.tasks = ids(rows)});
 }
 
-Task<Result<>> Turn::cancel(Target target) {
+Task<Result<>> Turn::cancel(Utterance utterance) {
+  const Target target = std::move(utterance.target);
   BELFRY_CO_TRY(auto rows, co_await pending());
   if (rows.empty()) co_return co_await say(phrases().nothing_scheduled());
-  const bool only_one = target.says_nothing() && rows.size() == 1;
+  const bool only_one = target.says_nothing() && rows.size() == 1 && !utterance.unsure;
   std::vector<TaskRow> chosen;
   if (!target.says_nothing() || only_one) chosen = fitting(target, rows);
   const bool several_meant = target.all || target.last || !target.each.empty() || target.numbers.size() > 1;
@@ -464,8 +613,9 @@ Task<Result<>> Turn::cancel_rows(std::vector<TaskRow> rows) {
   std::vector<std::string> done;
   for (const TaskRow& row : rows) {
     json::Writer arguments;
-    arguments.object().field("task_id", row.id);
-    BELFRY_CO_TRY(const auto outcome, co_await call("cancel_scheduled_private_message", arguments.end().take()));
+    arguments.object().field(row.delayed ? "messageId" : "task_id", row.id);
+    const char* const tool = row.delayed ? "cancel_message" : "cancel_scheduled_private_message";
+    BELFRY_CO_TRY(const auto outcome, co_await call(tool, arguments.end().take(), row.session));
     if (outcome.ok) done.push_back(row.text);
   }
   co_return co_await say(done.empty() ? phrases().too_late() : phrases().cancelled(done));
@@ -520,8 +670,10 @@ Task<Result<>> Turn::move(Intent intent) {
   const WallTime at = intent.times.front();
   if (at < now() - chat::kPastTolerated) co_return co_await say(say_it.past(at));
   json::Writer arguments;
-  arguments.object().field("task_id", row->id).field("send_at", zone_.iso(at));
-  BELFRY_CO_TRY(const auto outcome, co_await call("reschedule_scheduled_private_message", arguments.end().take()));
+  arguments.object().field(row->delayed ? "messageId" : "task_id", row->id);
+  arguments.field(row->delayed ? "schedule" : "send_at", zone_.iso(at));
+  const char* const tool = row->delayed ? "reschedule_message" : "reschedule_scheduled_private_message";
+  BELFRY_CO_TRY(const auto outcome, co_await call(tool, arguments.end().take(), row->session));
   if (!outcome.ok && outcome.code == Errc::invalid_time) co_return co_await say(say_it.past(at));
   if (!outcome.ok) co_return co_await say(say_it.too_late());
   co_return co_await say(say_it.moved(row->text, at));
@@ -533,7 +685,7 @@ Task<Result<>> Turn::say(std::string text, Note note, std::vector<std::string> r
   note.intent.language = language_;
   json::Writer payload;
   payload.object().field("text", text);
-  const bool worth_noting = note.ask != Ask::nothing || !note.tasks.empty();
+  const bool worth_noting = note.ask != Ask::nothing || !note.tasks.empty() || !note.told.empty();
   if (worth_noting) write_note(payload.key("concierge"), note);
   bus::Outgoing reply{.to = message_.from, .payload = payload.end().take(), .quick_replies = std::move(replies)};
   const auto sent = co_await hands_.send(std::move(reply));
@@ -541,10 +693,10 @@ Task<Result<>> Turn::say(std::string text, Note note, std::vector<std::string> r
   co_return Result<>{};
 }
 
-Task<Result<tool::CallOutcome>> Turn::call(std::string tool, std::string arguments) {
+Task<Result<tool::CallOutcome>> Turn::call(std::string tool, std::string arguments, std::string session) {
   // The same call of the same turn, taken again after a crash, has no second effect.
   const std::string id = fmt::format("{}-{}", bus::to_text(message_.id), ++calls_);
-  auto outcome = co_await hands_.call(std::move(tool), std::move(arguments), id);
+  auto outcome = co_await hands_.call_in(std::move(session), std::move(tool), std::move(arguments), id);
   if (outcome && !outcome->ok && is_passing(outcome->code)) co_return fail(outcome->code, message_of(outcome->result));
   co_return outcome;
 }

@@ -129,9 +129,10 @@ class Conversations {
     for (const tool::CallRecord& call : new_calls()) {
       const std::string& arguments = call.arguments;
       if (call.tool == "list_scheduled_private_messages") listed = true;
-      if (call.tool == "schedule_private_message")
+      if (call.tool == "schedule_private_message" && call.context.session_id == session_)
         return fmt::format("remind {} | {}", clock(*parse_iso(field(arguments, "send_at"))),
                            Phrases::subject(field(arguments, "message_text")));
+      if (call.tool == "schedule_private_message") return will_tell(call);
       if (call.tool == "reschedule_scheduled_private_message")
         return fmt::format("move {} {}", number_of(field(arguments, "task_id")),
                            clock(*parse_iso(field(arguments, "send_at"))));
@@ -145,12 +146,22 @@ class Conversations {
 
   static std::string told(const tool::CallRecord& call) {
     if (call.error == "unknown_recipient") return "nobody " + field(call.arguments, "to");
-    std::string text = field(field(call.arguments, "payload"), "text");
-    for (const std::string_view frame : {"user asked me to tell you: ", "user 让我转告你："})
-      if (text.starts_with(frame)) text.erase(0, frame.size());
     const std::string at = field(call.arguments, "schedule");
     return fmt::format("tell {} {} | {}", field(call.arguments, "to"), at.empty() ? "now" : clock(*parse_iso(at)),
-                       text);
+                       passed_on(field(field(call.arguments, "payload"), "text")));
+  }
+
+  std::string will_tell(const tool::CallRecord& call) {
+    const auto session = world_.run(world_.chats().session(call.context.session_id));
+    return fmt::format("tell {} {} | {}", session->people().front(),
+                       clock(*parse_iso(field(call.arguments, "send_at"))),
+                       passed_on(field(call.arguments, "message_text")));
+  }
+
+  static std::string passed_on(std::string text) {
+    for (const std::string_view frame : {"user asked me to tell you: ", "user 让我转告你："})
+      if (text.starts_with(frame)) text.erase(0, frame.size());
+    return text;
   }
 
   std::string asked(const std::string& payload, bool listed) const {

@@ -33,11 +33,6 @@ T value_of(const std::array<std::pair<T, std::string_view>, N>& words, std::stri
   return otherwise;
 }
 
-std::string text_in(json::Value object, std::string_view key) {
-  const auto found = json::find(object, key);
-  return found && found->kind == json::Kind::string ? json::text(*found) : "";
-}
-
 bool flag_in(json::Value object, std::string_view key) {
   const auto found = json::find(object, key);
   return found && found->kind == json::Kind::boolean && json::boolean(*found);
@@ -60,14 +55,16 @@ std::optional<Note> read_note(std::string_view payload) {
   const auto found = json::find(*whole, "concierge");
   if (!found || found->kind != json::Kind::object) return std::nullopt;
   Note note;
-  note.ask = value_of(kAsks, text_in(*found, "asks"), Ask::nothing);
+  note.ask = value_of(kAsks, json::text_in(*found, "asks"), Ask::nothing);
   note.tasks = texts_in(*found, "tasks");
+  note.told = json::text_in(*found, "told");
+  note.told_in = json::text_in(*found, "told_in");
   Intent& intent = note.intent;
-  intent.wish = value_of(kWishes, text_in(*found, "wish"), Wish::other);
-  intent.language = text_in(*found, "language") == "zh" ? when::Language::chinese : when::Language::english;
-  intent.what = text_in(*found, "what");
-  intent.to = text_in(*found, "to");
-  intent.task = text_in(*found, "task");
+  intent.wish = value_of(kWishes, json::text_in(*found, "wish"), Wish::other);
+  intent.language = json::text_in(*found, "language") == "zh" ? when::Language::chinese : when::Language::english;
+  intent.what = json::text_in(*found, "what");
+  intent.to = json::text_in(*found, "to");
+  intent.task = json::text_in(*found, "task");
   intent.recurs = flag_in(*found, "recurs");
   intent.on_its_day = flag_in(*found, "on_its_day");
   for (const std::string& text : texts_in(*found, "times"))
@@ -98,6 +95,8 @@ void write_note(json::Writer& writer, const Note& note) {
   for (const WallTime time : intent.times) times.push_back(to_iso(time));
   write_texts("times", times);
   write_texts("tasks", note.tasks);
+  if (!note.told.empty()) writer.field("told", note.told);
+  if (!note.told_in.empty()) writer.field("told_in", note.told_in);
   writer.end();
 }
 

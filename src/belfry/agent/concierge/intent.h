@@ -29,6 +29,10 @@ struct Note {
   Ask ask = Ask::nothing;
   Intent intent;
   std::vector<std::string> tasks;  // those it listed or offered, in order
+  // The message in which somebody will be told what `intent` says: its id, and the conversation it is scheduled in. None:
+  // it is for an agent, and on the bus.
+  std::string told;
+  std::string told_in;
 };
 
 // Nothing if the payload has none.

@@ -1,5 +1,6 @@
 #include "belfry/agent/concierge/phrases.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -11,13 +12,16 @@ namespace {
 
 constexpr std::string_view kReminderEnglish = "Reminder: ";
 constexpr std::string_view kReminderChinese = "提醒：";
-// What fits on a button.
+// What fits on a button, and into a line of a list.
 constexpr std::size_t kLabelBytes = 60;
+constexpr std::size_t kListedBytes = 300;
+// So many are named when several are cancelled.
+constexpr std::size_t kNamedMax = 10;
 
 // Cut between characters, if it has to be.
-std::string shortened(const std::string& text) {
-  if (text.size() <= kLabelBytes) return text;
-  std::size_t end = kLabelBytes;
+std::string shortened(const std::string& text, std::size_t bytes = kLabelBytes) {
+  if (text.size() <= bytes) return text;
+  std::size_t end = bytes;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end) + "…";
 }
@@ -37,6 +41,10 @@ std::string Phrases::subject(const std::string& text) {
 std::string Phrases::passed_on(const std::string& from, const std::string& text) const {
   return chinese_ ? fmt::format("{} 让我转告你：{}", from, text)
                   : fmt::format("{} asked me to tell you: {}", from, text);
+}
+
+std::string Phrases::telling(const std::string& to, const std::string& text) const {
+  return chinese_ ? fmt::format("告诉 {}：{}", to, text) : fmt::format("tell {}: {}", to, text);
 }
 
 // Tuesday 17 November 2026 at 09:00 (UTC+08:00), in 23 hours
@@ -79,13 +87,18 @@ std::string Phrases::will_remind(const std::string& what, WallTime at) const {
                   : fmt::format("OK. I will remind you on {}: {}", moment(at), what);
 }
 
-std::string Phrases::will_tell(const std::string& name, WallTime at) const {
-  return chinese_ ? fmt::format("好的，{}告诉 {}。", moment(at), name)
-                  : fmt::format("OK. I will tell {} on {}.", name, moment(at));
+std::string Phrases::will_tell(const std::string& name, const std::string& text, WallTime at) const {
+  return chinese_ ? fmt::format("好的，{}告诉 {}：{}", moment(at), name, text)
+                  : fmt::format("OK. I will tell {} on {}: {}", name, moment(at), text);
 }
 
-std::string Phrases::told(const std::string& name) const {
-  return chinese_ ? fmt::format("已经告诉 {} 了。", name) : fmt::format("Done: I have told {}.", name);
+std::string Phrases::told(const std::string& name, const std::string& text) const {
+  return chinese_ ? fmt::format("已经告诉 {}：{}", name, text) : fmt::format("Done. I have told {}: {}", name, text);
+}
+
+std::string Phrases::one_at_a_time() const {
+  return pick("I can tell one at a time. Say it once for each of them, like: tell bob lunch is ready",
+              "一次只能转告一个人。请分别说，例如：告诉 bob 午饭好了");
 }
 
 std::string Phrases::nobody(const std::string& name) const {
@@ -101,14 +114,19 @@ std::string Phrases::list(const std::vector<Listed>& tasks, bool more) const {
   if (tasks.empty()) return nothing_scheduled();
   std::string text = pick("This is coming:", "接下来有：");
   for (std::size_t i = 0; i < tasks.size(); ++i)
-    text += fmt::format("\n{}. {} {}", i + 1, time_label(tasks[i].at), subject(tasks[i].text));
+    text += fmt::format("\n{}. {} {}", i + 1, time_label(tasks[i].at), shortened(subject(tasks[i].text), kListedBytes));
   if (more) text += pick("\n… and more after these.", "\n……后面还有。");
   return text;
 }
 
 std::string Phrases::cancelled(const std::vector<std::string>& texts) const {
   std::string names;
-  for (const std::string& text : texts) names += (names.empty() ? "" : pick("; ", "；")) + shortened(subject(text));
+  for (std::size_t i = 0; i < std::min(texts.size(), kNamedMax); ++i)
+    names += (i == 0 ? "" : pick("; ", "；")) + shortened(subject(texts[i]));
+  if (texts.size() > kNamedMax) {
+    const std::size_t others = texts.size() - kNamedMax;
+    names += chinese_ ? fmt::format("……等另外 {} 条", others) : fmt::format("; and {} more", others);
+  }
   return chinese_ ? fmt::format("已取消：{}", names) : fmt::format("Cancelled: {}", names);
 }
 

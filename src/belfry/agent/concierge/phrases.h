@@ -24,11 +24,13 @@ class Phrases {
   std::string reminder(const std::string& what) const;
   static std::string subject(const std::string& text);
   std::string passed_on(const std::string& from, const std::string& text) const;
+  std::string telling(const std::string& to, const std::string& text) const;
 
   // Answers.
   std::string will_remind(const std::string& what, WallTime at) const;
-  std::string will_tell(const std::string& name, WallTime at) const;
-  std::string told(const std::string& name) const;
+  std::string will_tell(const std::string& name, const std::string& text, WallTime at) const;
+  std::string told(const std::string& name, const std::string& text) const;
+  std::string one_at_a_time() const;
   std::string nobody(const std::string& name) const;
   std::string list(const std::vector<Listed>& tasks, bool more) const;
   std::string cancelled(const std::vector<std::string>& texts) const;

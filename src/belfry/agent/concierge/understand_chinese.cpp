@@ -11,7 +11,7 @@ struct Patterns {
   // Around a request.
   RE2 lead{
       "^(?:你好|您好|嗨|哈喽|请|麻烦(?:你|您)?|劳驾|帮(?:我|忙|个忙)|能不能|能否|可不可以|可否|可以|你能|你|您|我想让你|我想要|我想|我要你|记得|记住|"
-      "别忘了|别忘记|不要忘了|不要忘记|到时候?|那么|那|嗯|哎|嘿|然后|再|顺便|现在|(?i:hey|hi|hello|ok|belfry|please)|[，,、。：:；;！!~\\s])"};
+      "别忘了|别忘记|不要忘了|不要忘记|到时候?|那么|那|嗯|哎|嘿|然后|再|顺便|现在|(?:好的?|好吧|收到|行|知道了|明白了?|谢谢(?:你|您)?|多谢|不错)[，,。！!～~\\s]|(?i:hey|hi|hello|ok|belfry|please)|[，,、。：:；;！!~\\s])"};
   RE2 trail{
       "(?:吧|哦|噢|喔|啊|呀|哈|呢|啦|嘛|哟|谢谢(?:你|您|啦|了)?|多谢|感谢|好吗|好嘛|好不好|可以吗|行吗|行不行|可以不|吗|拜托(?:了)?|"
       "(?i:please|thanks|thx)|[，,、。：:；;！!？?~～\\s…])$"};
@@ -25,18 +25,24 @@ struct Patterns {
   RE2 greet{
       "^(?:你好|您好|嗨|哈喽|哈啰|在吗|在不在|早|早上好|早安|上午好|中午好|下午好|晚上好|晚安|大家好|hi|hello)(?:[呀啊吗哦，,！!。~\\s].{0,12}|"
       "你好|concierge|belfry)?$"};
-  RE2 request{"[提题]醒|叫我|喊我|告诉|通知|取消|删|改到|推迟|闹钟|列表|转告"};
   RE2 thank{
       "^(?:谢谢|多谢|感谢|辛苦|太好了|好的|好|不错|厉害|真棒|收到|知道了|明白了?|嗯+|哈+|行)(?:[你您了啦的！!。~，,\\s].{0,12})?$"};
   RE2 not_remind{
-      "(?:别|不要|不用|不必|无需|不需要|甭|不想让你|没必要)(?:再)?(?:给我)?(?:(?:[提题]醒|叫|喊|通知|催)(?:我|了)?|发(?:给)?我|告诉我)|不需要.{0,12}提醒|取消提醒我"};
-  RE2 not_forget{"(?:别|不要|不能|可别|千万别)忘(?:了|记)?"};
+      "(?:别|不要|不用|不必|无需|不需要|甭|不想让你|没必要|请?勿)(?:再)?(?:给我)?(?:(?:[提题]醒|叫|喊|通知|催)(?:我|了)?|发(?:给)?我|告诉我)|不[提题]醒我?|不(?:需要|希望|想|要)(?:你|您)?.{0,18}[提题]醒我?|取消提醒我"};
+  RE2 clear_refusal{"[提题]醒|叫|喊|通知|催|闹钟"};
+  RE2 asks_whether{
+      "(?:会|会不会|能不能按时|有没有|是不是)(?:再)?[提题]醒(?:过)?我?(?:了)?(?:吗|么|没|没有)?[？?]*$|(?:取消|删|[提题]醒)(?:掉)?了(?:吗|么|没|没有)[？?]*$"};
+  RE2 asks_why{"(?:为什么|怎么|为何|干嘛|凭什么)(?:又)?(?:没|不|还没)"};
+  RE2 not_forget{"(?:别|不要|不能|可别|千万别)忘(?:了|记)?|要不[提题]醒|不[提题]醒我?就"};
   RE2 list{
       "^(?:我的|所有|全部)?(?:提醒|任务|定时消息|定时|待办|日程|安排|闹钟)?(?:的)?(?:列表|清单|一览)$|^(?:我的|所有的?|全部的?)(?:提醒|任务|定时消息|待办|日程|安排|闹钟)$|"
       "(?:有|看|查|列|显示|展示|哪些|什么|几个|多少|几条).*(?:提醒|定时|安排|任务|计划|日程|待办|闹钟|清单|列表)|"
       "(?:提醒|定时消息|安排|任务|待办|闹钟|日程).*(?:有哪些|有什么|有啥|有几|多少|列表|清单|看看|看一下|给我看|列出来|列一下)|接下来(?:都)?(?:有|还有)?(?:什么|啥)|(?:还)?有(?:什么|哪些|啥)(?:没|未|还没)(?:发|提醒|执行)"};
   RE2 asks{"哪些|什么|几个|几条|多少|啥"};
   RE2 not_cancel{"被(?:取消|删)|(?:别|不要|不用|先不)(?:取消|删)"};
+  // Which one is open: said and taken back, or so many of them.
+  RE2 corrects{"不是|不对|说错|哦不|应该是"};
+  RE2 counts{"^(?:\\d+|[一二两三四五六七八九十]+)[个条](?:提醒|任务|消息)?$|前(?:\\d+|[两三四五六])[个条]"};
   RE2 cancel_it{
       "^(?:把|将)(.+?)(?:都|全部|全|给我|给)?(?:取消|删除|删掉|删|去掉|撤销|撤掉|撤回|清空|清掉|作废|不要)(?:掉|了|一下)?$"};
   RE2 cancel{"(?:取消|删除|删掉|删了|删|去掉|撤销|撤掉|撤回|清空|清掉|不要了|作废|不用了)(?:掉|一下)?"};
@@ -82,9 +88,10 @@ struct Patterns {
   RE2 last_word{"最后|最新|上一?[个条]|刚才|刚刚|最近|刚设|刚定|刚加"};
   RE2 except{"除了?(.+?)(?:以外|之外|外)?[，,\\s]*(?:其他|其它|其余|剩下|别)?(?:的)?(?:都|全|统统|$)"};
   RE2 several{"^(.+?)(?:、|，|,|和|跟|以及|还有)(.+)$"};
-  RE2 all{"全部|所有|统统|都|全"};
+  RE2 all{"全部|所有|统统|^(?:.{0,6}(?:提醒|任务|消息|闹钟))?(?:都|全)$|^(?:都|全)"};
   RE2 filler{
-      "那个|那条|那件|这个|这条|的事情|的事|提醒|任务|定时|消息|闹钟|一下|把|将|给我|帮我|我的|我|了|吧|的|关于|有关|掉|请|一个|个|条|都|全|，|,|。|：|:|“|”|\"|\\s|时间|再"};
+      "那个|那条|那件|这个|这条|的事情|的事|提醒|任务|定时|消息|闹钟|一下|把|将|给我|帮我|我的|我|了|吧|的|关于|有关|掉|请|一个|个|条|都|全|，|,|。|：|:|“|”|\"|时间|再"};
+  RE2 and_others{"^(?:和|跟|、|及|以及|与|还有|,|，)\\s*[A-Za-z0-9_.-]+"};
 
   // Another time.
   RE2 time_of_day{
@@ -114,6 +121,7 @@ int number_of(const std::string& text) {
     } else {
       number += value;
     }
+    if (number > 999) return 0;
   }
   return number;
 }
@@ -149,40 +157,34 @@ void take_numbers(Words& words, Target& target) {
   }
 }
 
-Target target_of(Words words, const ReadTime& read) {
+void take_place(Words& words, Target& target) {
   const Patterns& p = patterns();
-  Target target;
-  if (const auto found = words.find(p.except)) {
-    Words others = words;
-    others.keep(found->groups[0]);
-    target.except.push_back(target_of(std::move(others), read));
-    target.all = true;
-    return target;
-  }
   take_numbers(words, target);
-  if (target.numbers.empty() && words.has(p.last_word)) {
-    target.last = true;
-    words.take(words.find(p.last)->whole);
-  }
-  if (!words.empty()) {
-    Utterance ignored;
-    if (const auto time = take_time(words, read, ignored)) target.at = time->reading;
-  }
-  if (const auto found = words.find(p.all); found && target.says_nothing()) {
-    target.all = true;
-    words.take(found->whole);
-  }
-  if (const auto parts = words.find(p.several); parts && target.says_nothing()) {
-    for (const Span part : parts->groups) {
-      Words one = words;
-      one.keep(part);
-      target.each.push_back(target_of(std::move(one), read));
+  if (!target.numbers.empty() || !words.has(p.last_word)) return;
+  target.last = true;
+  words.take(words.find(p.last)->whole);
+}
+
+void take_words(Words& words, Target& target) {
+  words.take_all(patterns().filler);
+  std::string word;
+  for (const char c : words.said() + " ") {
+    if (c != ' ') {
+      word.push_back(c);
+    } else if (!word.empty()) {
+      target.words.push_back(std::move(word));
+      word.clear();
     }
   }
-  words.take_all(p.filler);
-  if (!words.empty()) target.words.push_back(words.said());
-  return target;
 }
+
+const TargetReader& target_reader() {
+  const Patterns& p = patterns();
+  static const TargetReader reader{p.except, p.all, p.several, take_place, take_words};
+  return reader;
+}
+
+Target target_of(Words words, const ReadTime& read) { return read_target(std::move(words), target_reader(), read); }
 
 // --- another time ---
 
@@ -220,19 +222,21 @@ bool read_move(const Words& words, const ReadTime& read, Utterance& utterance) {
 struct Telling {
   std::string to;
   std::string text;
+  bool and_others = false;
 };
 
 std::optional<Telling> telling(const Words& words) {
   const Patterns& p = patterns();
   for (const RE2* const pattern : {&p.tell, &p.say_to, &p.send_to}) {
     const auto found = words.find(*pattern);
-    if (!found) continue;
+    if (!found || splits_a_word(words, found->groups[0])) continue;
     std::string to = words.said(found->groups[0]);
     for (char& c : to) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     Words rest = words;
     rest.keep(found->groups[1]);
     if (RE2::FullMatch(to, p.name_me)) continue;
-    return Telling{to, about(std::move(rest))};
+    const bool and_others = rest.has(p.and_others);
+    return Telling{to, about(std::move(rest)), and_others};
   }
   return std::nullopt;
 }
@@ -246,7 +250,8 @@ bool read_tell(const Words& words, const ReadTime& read, Utterance& utterance) {
   auto told = telling(rest);
   // 告诉bob会议是下午3点: when the meeting is, not when to tell.
   if (told && time) {
-    static const RE2 state_before("(?:是|在|改到|改成|推迟到|定在|为|到|说|：|:)\\s*$");
+    static const RE2 state_before(
+        "(?:是|在|改到|改成|推迟到|定在|为|到|说|：|:|(?:我|我们|咱们|他|她|他们|你)(?:会|要|得|可能|大概)?)\\s*$");
     Words before = words;
     before.keep({0, time->where.begin});
     const bool told_of = time->where.begin > 0 && words.plain().substr(time->where.end).starts_with("的");  // 明天的会
@@ -258,7 +263,8 @@ bool read_tell(const Words& words, const ReadTime& read, Utterance& utterance) {
       utterance.at = time->reading;
     }
   }
-  if (!told && rest.has(p.nobody)) {
+  static const RE2 name_alone("^[^A-Za-z0-9]+\\s*[A-Za-z0-9_.-]+$");
+  if (!told && rest.has(p.nobody) && !rest.has(name_alone)) {
     const auto name = rest.find(p.nobody_name);
     told = Telling{"", name ? rest.said(name->groups[0]) : ""};
   }
@@ -267,6 +273,7 @@ bool read_tell(const Words& words, const ReadTime& read, Utterance& utterance) {
   utterance.impossible_time = noted.impossible_time;
   utterance.to = told->to;
   utterance.what = told->text;
+  utterance.several_people = told->and_others;
   return true;
 }
 
@@ -337,16 +344,10 @@ bool read_remind(const Words& words, const ReadTime& read, Utterance& utterance)
   return true;
 }
 
-bool read_not_remind(const Words& words, const ReadTime& read, Utterance& utterance) {
+bool leaves_open(const Words& which, Utterance& utterance) {
   const Patterns& p = patterns();
-  if (words.has(p.not_forget)) return false;
-  const auto found = words.find(p.not_remind);
-  if (!found) return false;
-  Words rest = words;
-  rest.take(found->whole);
-  utterance.wish = Wish::cancel;
-  utterance.target = target_of(std::move(rest), read);
-  return true;
+  utterance.unsure = which.has(p.corrects) || which.has(p.counts);
+  return utterance.unsure;
 }
 
 bool read_cancel(const Words& words, const ReadTime& read, Utterance& utterance) {
@@ -356,9 +357,10 @@ bool read_cancel(const Words& words, const ReadTime& read, Utterance& utterance)
   if (const auto it = words.find(p.cancel_it)) {
     static const RE2 all_of("(?:都|全部|全)(?:给我)?(?:取消|删|去掉|撤|清)");
     rest.keep(it->groups[0]);
+    utterance.wish = Wish::cancel;
+    if (leaves_open(rest, utterance)) return true;
     utterance.target = target_of(std::move(rest), read);
     if (words.has(all_of) && utterance.target.says_nothing()) utterance.target.all = true;
-    utterance.wish = Wish::cancel;
     return true;
   }
   const auto found = words.find(p.cancel);
@@ -368,8 +370,8 @@ bool read_cancel(const Words& words, const ReadTime& read, Utterance& utterance)
   if (asks_later && !words.has(p.cancel_end)) return false;
   if (asks_later && !words.plain().starts_with("把")) return false;
   rest.take(found->whole);
-  utterance.target = target_of(std::move(rest), read);
   utterance.wish = Wish::cancel;
+  if (!leaves_open(rest, utterance)) utterance.target = target_of(std::move(rest), read);
   return true;
 }
 
@@ -383,12 +385,14 @@ Utterance understand_chinese(Words words, const ReadTime& read) {
     return utterance;
   };
   const Words whole = words;
-  if (whole.has(p.greet) && !whole.has(p.request)) return is(Wish::greet);
   words.take_all(p.trail);
   if (words.has(p.help) || whole.has(p.help) || whole.has(p.can_you)) return is(Wish::help);
   if (words.has(p.drop) || whole.has(p.drop)) return is(Wish::drop);
-  if (words.empty() || whole.has(p.thank)) return is(Wish::thank);
-  if (read_not_remind(words, read, utterance)) return utterance;
+  if (whole.has(p.asks_whether)) return is(Wish::list);
+  if (words.has(p.asks_why)) return utterance;
+  const bool refuses = !words.has(p.not_forget);
+  const Refusal refusal{p.not_remind, p.remind, p.clear_refusal};
+  if (refuses && read_refusal(words, refusal, target_reader(), read, utterance)) return utterance;
   words.take_all(p.lead);
   if (read_tell(words, read, utterance)) return utterance;
   if (read_cancel(words, read, utterance)) return utterance;
@@ -397,6 +401,9 @@ Utterance understand_chinese(Words words, const ReadTime& read) {
   const bool makes = words.has(p.make) && !words.has(p.asks);
   if (!reminds && !makes && words.has(p.list)) return is(Wish::list);
   if (read_remind(words, read, utterance)) return utterance;
+  // Only what asks for nothing else is small talk: 好的，取消第2个 is not.
+  if (whole.has(p.greet)) return is(Wish::greet);
+  if (words.empty() || whole.has(p.thank)) return is(Wish::thank);
   return utterance;
 }
 

@@ -12,7 +12,7 @@ using re2::RE2;
 struct Patterns {
   // Around a request.
   RE2 lead{
-      R"((?i)^(?:hey|hi|hello|ok|okay|so|um|well|please|pls|plz|kindly|belfry|concierge|(?:can|could|would|will) (?:you|u|we)|you can|i(?:'d| would) like (?:you )?to|i(?: also)? (?:want|need) (?:you )?to|let'?s|now|also|and|then|actually|just|go ahead and|[,.!:;-])(?:[\s,.!:;-]+|$))"};
+      R"((?i)^(?:hey|hi|hello|ok|okay|thanks?|thank you|great|nice|cool|perfect|good|got it|sure|yes|so|um|well|please|pls|plz|kindly|belfry|concierge|(?:can|could|would|will) (?:you|u|we)|you can|i(?:'d| would) like (?:you )?to|i(?: also)? (?:want|need) (?:you )?to|let'?s|now|also|and|then|actually|just|go ahead and|[,.!:;-])(?:[\s,.!:;-]+|$))"};
   RE2 trail{
       R"((?i)(?:^|[\s,.!?;-])(?:please|pls|plz|thanks?(?: you| a lot| so much)?|thx|ty|ok(?:ay)?|cheers|will you|would you|could you|can you|if you can|for me|[.!?;]+|:\)+)[\s.!?]*$)"};
   RE2 closing{R"([\s.!?,;:-]+$)"};
@@ -27,6 +27,8 @@ struct Patterns {
       R"((?i)^(?:thanks?|thank you|thx|ty|cheers|great|cool|nice|perfect|awesome|good job|well done|ok|okay|got it|lol|haha)\b.{0,24}$)"};
   RE2 not_remind{
       R"((?i)\b(?:do not|don'?t|dont|no need to|needn'?t|no longer|stop|quit|never|not)(?: you)?(?: have to| need to)?(?: be)?(?: ever)? (?:remind(?:ing|ed)?|ping(?:ing)?|nudg(?:e|ing)|notify(?:ing)?|wake|waking|alert(?:ing)?|send(?:ing)? me|buzz(?:ing)?)(?: me(?: up)?)?\b|\b(?:do not|don'?t|dont|no longer) (?:need|want)(?: to be reminded| (?:a|an|the|that|this|any|my)(?: more)? ?(?:reminders?|alarm)?)\b|\bno (?:more )?reminders?\b)"};
+  RE2 clear_refusal{R"((?i)remind|alarm|wak|ping|nudg|notify|alert|buzz)"};
+  RE2 asks_cancelled{R"((?i)^(?:did|have) (?:you|i) (?:already )?cancel|^(?:is|was) .*cancel+ed$)"};
   RE2 not_forget{R"((?i)\b(?:do not|don'?t|dont) (?:you )?(?:let me )?forget\b)"};
   RE2 list{
       R"((?i)^(?:list|ls|/list|/scheduled)(?: (?:all|them|everything|my|the|of|scheduled|pending|reminders?|messages?|tasks?))*$|^(?:show|see|view|display|check|give|get|read|print)\b.*\b(?:reminders?|scheduled|schedule|pending|list|coming up|upcoming|planned|tasks|agenda)\b.*$|^(?:what|which|any|do i have|have i|are there|is there|how many)\b.*\b(?:reminders?|scheduled|pending|coming up|upcoming|planned|on my (?:list|schedule|agenda))\b.*$|^what(?:'s| is| have you got)?(?: still)? (?:coming|scheduled|pending|planned|next|left)\b.*$|^(?:my |all |pending |upcoming |scheduled )*(?:reminders?|schedule|agenda|list)$)"};
@@ -34,6 +36,11 @@ struct Patterns {
       R"((?i)^what (?:all )?(?:have|did|should) (?:i|you) (?:asked?|told|tell|want)?.*\bremind\b.*$|^when(?:'s| is| are)\b.*\breminders?$)"};
   RE2 cancel{
       R"((?i)^(?:cancel|cancle|canel|cancell|delete|remove|drop|scrap|clear|kill|erase|discard|forget(?: about)?|get rid of|call off|take off|undo|unschedule|stop)\b)"};
+  RE2 clear_cancel{R"((?i)^(?:cancel|cancle|canel|cancell|delete|remove|erase|call off|unschedule)\b)"};
+  // Which one is open: said and taken back, or so many of them.
+  RE2 corrects{R"((?i)\b(?:no,? wait|wait,? no|i mean(?:t)?|sorry|scratch that|oops)\b|, no\b)"};
+  RE2 counts{
+      R"((?i)^(?:the )?(?:first|last|next|other) (?:\d+|two|three|four|five|few|couple)\b|^(?:the )?(?:\d+|two|three|four|five|some|a few) (?:of (?:them|these|those|my)|(?:of my )?(?:reminders|messages|tasks|ones))\b)"};
   RE2 move{
       R"((?i)^(?:move|reschedule|re-schedule|postpone|push(?: back| out)?|delay|snooze|shift|change|bring(?: forward)?|put off|defer)\b)"};
 
@@ -42,7 +49,8 @@ struct Patterns {
       R"((?i)(?:\b(?:and |do(?:n'?t| not) forget to |remember to |make sure to |be sure to )*)\b(?:(remind|remidn|remid|remnid|rmind|reming)|ping|nudge|alert|notify|buzz|poke|(wake)) me(?: up)?\b|\bdo(?:n'?t| not|nt) let me forget\b|\bmake sure (?:that )?i (?:(?:do not|don'?t|dont|never) forget|remember)\b|\b(?:set|create|make|add|schedule|put|give me|get me|i need|i want|i'd like|start|new)(?: up| in)?(?: me)?(?: a| an| another| one| the| my)?(?: new| quick| little)? ?(?:(reminder)|(alarm)|(timer)|wake-?up call)\b(?: for me)?|^(reminder)\b|\b(?:i (?:need|want|have) to )?(?:be|get) reminded\b|\bremember to remind me\b)"};
   RE2 remind_me{R"((?i)\bremind me\b)"};
   RE2 weak{R"((?i)\b(?:tell|message|msg|text|call|write|send) me(?: a (?:message|note|text))?\b)"};
-  RE2 subject{R"((?i)\b(?:you|it|this|that|he|she|they|which|who|songs?|photos?|always|really)\s*$)"};
+  RE2 subject{
+      R"((?i)\b(?:you|it|this|that|he|she|they|which|who|songs?|photos?|always|really)\s*$|\b(?:not|never|n't|forgot|did|didn'?t|will|won'?t|would|wouldn'?t|should|shouldn'?t|does|doesn'?t|used to)\b[^.,;:!]*$|n't\b[^.,;:!]*$)"};
 
   // Telling somebody.
   RE2 let_know{R"((?i)^let ([\w.-]+) know\b(?:[ ,:-]+(?:that|about)\b)?[ :,-]*(.+)$)"};
@@ -50,13 +58,16 @@ struct Patterns {
       R"((?i)^(?:send|write|drop|leave)(?: (?:a|the|this))? ?(?:message|note|text|msg|word|line)? (?:to|for) ([\w.-]+)\b(?:[ ,:-]+(?:that|saying|to say|telling (?:him|her|them))\b)?[ :,-]*(.+)$)"};
   RE2 send_it_to{R"((?i)^(?:send|say|write|pass on|forward) (.+) to ([\w.-]+)$)"};
   RE2 send_somebody{
-      R"((?i)^(?:send|drop|leave) ([\w.-]+)(?: (?:a|the) (?:message|note|text|msg|reminder|line))?(?:[ ,:-]+(?:that|saying|to say|to)\b)?[ :,-]*(.+)$)"};
+      R"((?i)^(?:(?:send|drop|leave) ([\w.-]+) (?:a|the) (?:message|note|text|msg|reminder|line)|send ([\w.-]+))(?:[ ,:-]+(?:that|saying|to say|to)\b)?[ :,-]*(.+)$)"};
+  RE2 and_others{R"((?i)^(?:and|&|,|or) *[\w.-]+\b)"};
   RE2 tell{
       R"((?i)^(?:tell|message|msg|text|notify|inform|remind|ping|write|ask)(?: to)? ([\w.-]+)\b(?:[ ,:-]+(?:that|to|about|saying)\b)?[ :,-]*(.+)$)"};
   RE2 no_name{
       R"((?i)^(?:me|myself|us|him|her|it|them|you|everyone|everybody|someone|somebody|anyone|the|a|an|my|your|our|his|their|this|that|all|what|how|why|when|if|about|any|some|more|no|message|note|text|word)$)"};
   RE2 state_before{
       R"((?i)\b(?:is|are|was|were|be|been|being|starts?|begins?|opens?|closes?|ends?|leaves|leave|arrives?|moved|due|until|from|since|happens?|takes place)(?: to)? *$)"};
+  RE2 plan_before{
+      R"((?i)\b(?:i'll|i will|i'm|i am|i'd|we'll|we will|we're|we are|he'll|she'll|they'll|he's|she's|they're|it's|will|gonna|going to)\b)"};
   RE2 said_as{R"((?i)^\S+ \S+?(?: know)?(?:[:,] | that | saying )\s*\S)"};
 
   // Which one.
@@ -128,47 +139,33 @@ void take_numbers(Words& words, Target& target) {
   }
 }
 
-Target target_of(Words words, const ReadTime& read) {
-  const Patterns& p = patterns();
-  Target target;
-  if (const auto found = words.find(p.except)) {
-    Words others = words;
-    others.keep(found->groups[0]);
-    target.except.push_back(target_of(std::move(others), read));
-    target.all = true;
-    return target;
-  }
+void take_place(Words& words, Target& target) {
   take_numbers(words, target);
-  if (const auto found = words.find(p.last)) {
-    target.last = true;
-    words.take(found->whole);
-  }
-  if (!words.empty()) {
-    Utterance ignored;
-    if (const auto time = take_time(words, read, ignored)) target.at = time->reading;
-  }
-  if (const auto found = words.find(p.all); found && target.says_nothing()) {
-    target.all = true;
-    words.take(found->whole);
-  }
-  if (const auto parts = words.find(p.several); parts && target.says_nothing()) {
-    for (const Span part : parts->groups) {
-      Words one = words;
-      one.keep(part);
-      target.each.push_back(target_of(std::move(one), read));
-    }
-  }
+  const auto found = words.find(patterns().last);
+  if (!found) return;
+  target.last = true;
+  words.take(found->whole);
+}
+
+void take_words(Words& words, Target& target) {
   std::string word;
   for (const char c : words.said() + " ") {
-    if (c != ' ' && c != ',' && c != '.' && c != '"' && c != '\'' && c != '?' && c != '!') {
+    if (!std::string_view(" ,.\"'?!").contains(c)) {
       word.push_back(c);
       continue;
     }
-    if (!word.empty() && !RE2::FullMatch(word, p.filler) && word != "s") target.words.push_back(lower(word));
+    if (!word.empty() && !RE2::FullMatch(word, patterns().filler) && word != "s") target.words.push_back(lower(word));
     word.clear();
   }
-  return target;
 }
+
+const TargetReader& target_reader() {
+  const Patterns& p = patterns();
+  static const TargetReader reader{p.except, p.all, p.several, take_place, take_words};
+  return reader;
+}
+
+Target target_of(Words words, const ReadTime& read) { return read_target(std::move(words), target_reader(), read); }
 
 // --- another time ---
 
@@ -230,25 +227,27 @@ std::string unquoted(std::string text) {
 struct Telling {
   std::string to;
   std::string text;
+  bool and_others = false;
 };
 
 std::optional<Telling> telling(const Words& words) {
   const Patterns& p = patterns();
   const auto with = [&](const RE2& pattern, std::size_t name, std::size_t text) -> std::optional<Telling> {
     const auto found = words.find(pattern);
-    if (!found) return std::nullopt;
+    if (!found || splits_a_word(words, found->groups[name])) return std::nullopt;
     const std::string to = words.said(found->groups[name]);
     if (RE2::FullMatch(to, p.no_name)) return std::nullopt;
     Words rest = words;
     rest.keep(found->groups[text]);
     rest.take_all(p.closing);
     if (rest.empty()) return std::nullopt;
-    return Telling{lower(to), unquoted(rest.said())};
+    return Telling{lower(to), unquoted(rest.said()), rest.has(p.and_others)};
   };
   if (auto told = with(p.let_know, 0, 1)) return told;
   if (auto told = with(p.send_to, 0, 1)) return told;
   if (auto told = with(p.send_it_to, 1, 0)) return told;
-  if (auto told = with(p.send_somebody, 0, 1)) return told;
+  const auto somebody = words.find(p.send_somebody);
+  if (auto told = with(p.send_somebody, somebody && somebody->groups[0].empty() ? 1 : 0, 2)) return told;
   return with(p.tell, 0, 1);
 }
 
@@ -263,7 +262,9 @@ bool read_tell(const Words& words, const ReadTime& read, Utterance& utterance) {
     // "that the meeting is at 3pm" says when the meeting is, not when to tell.
     Words before = words;
     before.keep({0, time->where.begin});
-    const bool in_the_text = before.has(p.state_before) || (before.has(p.said_as) && telling(before).has_value());
+    const bool plans = before.has(p.plan_before) && telling(before).has_value();  // I'll be there at 5pm
+    const bool in_the_text =
+        plans || before.has(p.state_before) || (before.has(p.said_as) && telling(before).has_value());
     if (in_the_text) {
       told = telling(words);
       if (!told) return false;
@@ -275,7 +276,23 @@ bool read_tell(const Words& words, const ReadTime& read, Utterance& utterance) {
   utterance.wish = Wish::tell;
   utterance.to = told->to;
   utterance.what = told->text;
+  utterance.several_people = told->and_others;
   return true;
+}
+
+// --- cancelling ---
+
+void read_cancel(Words words, const ReadTime& read, Utterance& utterance) {
+  const Patterns& p = patterns();
+  utterance.wish = Wish::cancel;
+  utterance.unsure = !words.has(p.clear_cancel);
+  words.take(words.find(p.cancel)->whole);
+  const bool open = words.has(p.corrects) || words.has(p.counts);
+  if (open) {
+    utterance.unsure = true;
+    return;
+  }
+  utterance.target = target_of(std::move(words), read);
 }
 
 // --- reminding ---
@@ -336,19 +353,6 @@ bool read_remind(const Words& words, const ReadTime& read, Utterance& utterance)
   return true;
 }
 
-// A cancellation said the other way round: don't remind me about the plants.
-bool read_not_remind(const Words& words, const ReadTime& read, Utterance& utterance) {
-  const Patterns& p = patterns();
-  if (words.has(p.not_forget)) return false;
-  const auto found = words.find(p.not_remind);
-  if (!found) return false;
-  Words rest = words;
-  rest.take(found->whole);
-  utterance.wish = Wish::cancel;
-  utterance.target = target_of(std::move(rest), read);
-  return true;
-}
-
 }  // namespace
 
 Utterance understand_english(Words words, const ReadTime& read) {
@@ -361,17 +365,17 @@ Utterance understand_english(Words words, const ReadTime& read) {
   const Words whole = words;
   words.take_all(p.trail);
   words.take_all(p.closing);
-  if (whole.has(p.greet) && !whole.has(p.remind)) return is(Wish::greet);
   words.take_all(p.lead);
   if (words.has(p.help) || whole.has(p.help)) return is(Wish::help);
   if (words.has(p.drop)) return is(Wish::drop);
-  if (words.empty() || whole.has(p.thank)) return is(Wish::thank);
-  if (read_not_remind(words, read, utterance)) return utterance;
+  const bool refuses = !words.has(p.not_forget);
+  const Refusal refusal{p.not_remind, p.remind, p.clear_refusal};
+  if (refuses && read_refusal(words, refusal, target_reader(), read, utterance)) return utterance;
+  if (words.has(p.asks_cancelled)) return is(Wish::list);
   if (words.has(p.list_asked) || (words.has(p.list) && !words.has(p.remind_me))) return is(Wish::list);
-  if (const auto verb = words.find(p.cancel)) {
-    words.take(verb->whole);
-    utterance.target = target_of(std::move(words), read);
-    return is(Wish::cancel);
+  if (words.has(p.cancel)) {
+    read_cancel(words, read, utterance);
+    return utterance;
   }
   if (words.has(p.move)) {
     read_move(words, read, utterance);
@@ -379,6 +383,9 @@ Utterance understand_english(Words words, const ReadTime& read) {
   }
   if (read_tell(words, read, utterance)) return utterance;
   if (read_remind(words, read, utterance)) return utterance;
+  // Only what asks for nothing else is small talk: "hi, cancel 2" is not.
+  if (whole.has(p.greet)) return is(Wish::greet);
+  if (words.empty() || whole.has(p.thank)) return is(Wish::thank);
   return utterance;
 }
 

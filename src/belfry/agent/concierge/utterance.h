@@ -38,7 +38,8 @@ struct Target {
   std::vector<Target> except;      // all but these
   std::vector<Target> each;        // the same, read as a list of several
 
-  bool says_nothing() const { return numbers.empty() && !all && !last && !at && words.empty(); }
+  bool only_words() const { return numbers.empty() && !all && !last && !at; }
+  bool says_nothing() const { return only_words() && words.empty(); }
 };
 
 struct Utterance {
@@ -50,6 +51,8 @@ struct Utterance {
   std::optional<Error> impossible_time;  // there is a time, and it cannot be
   bool earlier = false;                  // moved by a duration, and towards now
   bool on_its_day = false;               // moved to a time of day, and no day was named
+  bool several_people = false;           // to tell
+  bool unsure = false;                   // which one is meant, even if there is only one
   Target target;
 };
 
@@ -64,5 +67,12 @@ enum class Half { morning, evening };
 std::optional<Half> typed_half(std::string_view text);
 // Whether it agrees or refuses, and does nothing else.
 std::optional<bool> typed_consent(std::string_view text);
+// An answer without the "ok, …" or "no, …" before it.
+std::string typed_answer(std::string_view text);
+// "Not tomorrow", 明天不行, "will it rain tomorrow?": there is a time in it, and it is not the answer.
+bool declines_time(std::string_view text);
+// "Wait", 为什么: neither an answer nor another wish.
+bool hesitates(std::string_view text);
+bool names_a_day(std::string_view text);
 
 }  // namespace belfry::agent

@@ -42,7 +42,9 @@ class ListMessages final : public Tool {
   const Definition& definition() const override { return definition_; }
 
   Task<Result<std::string>> call(ToolContext context, std::string arguments) override {
-    BELFRY_CO_TRY(const json::Fields fields, json::Fields::read("list_messages", arguments, {"to", "limit", "after"}));
+    BELFRY_CO_TRY(const json::Fields fields,
+                  json::Fields::read("list_messages", arguments, {"to", "limit", "after", "messageIds"}));
+    if (const auto named = fields.find("messageIds")) co_return co_await only(std::move(context), ids_in(*named));
     bus::ListRequest request{.from = sender_of(context), .state = bus::MessageState::delayed, .limit = kListedMax};
     std::int64_t limit = kListedMax;
     BELFRY_CO_CHECK(fields.text("to", request.to));
@@ -59,6 +61,26 @@ class ListMessages final : public Tool {
   }
 
  private:
+  static std::vector<std::string> ids_in(json::Value named) {
+    std::vector<std::string> ids;
+    for (const json::Value id : json::elements(named)) ids.push_back(json::text(id));
+    return ids;
+  }
+
+  // Those of them that are the caller's, and delayed.
+  Task<Result<std::string>> only(ToolContext context, std::vector<std::string> ids) {
+    json::Writer writer;
+    writer.object().key("messages").array();
+    for (const std::string& text : ids) {
+      BELFRY_CO_TRY(const bus::MessageId id, bus::parse_message_id(text));
+      const auto info = co_await around_.bus.get(id);
+      if (!info && info.error().code != Errc::not_found) co_return std::unexpected(info.error());
+      if (info && info->from == sender_of(context) && info->state == bus::MessageState::delayed)
+        write_message(writer, *info);
+    }
+    co_return writer.end().end().take();
+  }
+
   Surroundings around_;
   Definition definition_{
       .name = "list_messages",
@@ -68,6 +90,10 @@ class ListMessages final : public Tool {
   "type": "object",
   "properties": {
     "to": { "type": "string", "description": "可选。只看给这个收件人的。Optional: only those for this recipient." },
+    "messageIds": {
+      "type": "array", "items": { "type": "string" }, "maxItems": 100,
+      "description": "可选。只看这些消息。Optional: only these messages."
+    },
     "limit": { "type": "integer", "minimum": 1, "maximum": 100 },
     "after": { "type": "string", "description": "上一页的 next。The next of the page before." }
   }
