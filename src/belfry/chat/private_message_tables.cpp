@@ -30,15 +30,18 @@ const store::Migration kMigrations[] = {
       DROP INDEX scheduled_due;
       CREATE INDEX scheduled_due ON scheduled(send_at_ms, number) WHERE status = 'pending' AND in_outbox = 0;
     )sql"},
-    // What is pending in one session is found without a look at what is pending elsewhere.
-    {3, R"sql(
-      CREATE INDEX scheduled_session_status ON scheduled(session, status, send_at_ms, number);
-    )sql"},
 };
 
 #define BELFRY_SCHEDULED_COLUMNS \
   "id, session, agent, person, text, send_at_ms, status, reason, last_error, created_ms, updated_ms, created_by," \
   " cancelled_by, sent_message, sent_ms, replace_existing, max_late_ms, attempts, in_outbox"
+
+// What is pending in one session is found by the times of that session, from the earliest that is pending anywhere: what
+// was said before is not walked past, and saying something changes no index in a place of its own.
+#define BELFRY_PENDING_OF \
+  " FROM scheduled INDEXED BY scheduled_session WHERE session = ?1 AND status = 'pending' AND send_at_ms >=" \
+  " (SELECT send_at_ms FROM scheduled INDEXED BY scheduled_status WHERE status = 'pending'" \
+  " ORDER BY send_at_ms, number LIMIT 1)"
 
 // More than one, so that a table that is too large becomes smaller.
 constexpr int kDroppedAtOnce = 4;
@@ -135,19 +138,22 @@ std::optional<ScheduledMessage> PrivateMessageTables::find_once(Connection& conn
 }
 
 std::vector<ScheduledMessage> PrivateMessageTables::pending_of(Connection& connection, const std::string& session) {
-  return read_all(connection.query("SELECT " BELFRY_SCHEDULED_COLUMNS
-                                   " FROM scheduled WHERE session = ?1 AND status = 'pending'"
-                                   " ORDER BY send_at_ms, number",
-                                   session));
+  return read_all(
+      connection.query("SELECT " BELFRY_SCHEDULED_COLUMNS BELFRY_PENDING_OF " ORDER BY send_at_ms, number", session));
 }
 
 Result<ScheduledPage> PrivateMessageTables::list(Connection& connection, const ScheduledQuery& query) {
   BELFRY_TRY(const Position from, position_after(connection, query.after));
   const int limit = query.limit + 1;  // one more says whether there is a next page
   const auto found = [&]() -> store::Rows {
+    if (!query.session.empty() && query.status == ScheduledStatus::pending)
+      return connection.query("SELECT " BELFRY_SCHEDULED_COLUMNS BELFRY_PENDING_OF
+                              " AND (send_at_ms, number) > (?2, ?3) ORDER BY send_at_ms, number LIMIT ?4",
+                              query.session, from.send_at_ms, from.number, limit);
     if (!query.session.empty() && query.status)
       return connection.query("SELECT " BELFRY_SCHEDULED_COLUMNS
-                              " FROM scheduled WHERE session = ?4 AND status = ?5 AND (send_at_ms, number) > (?1, ?2)"
+                              " FROM scheduled INDEXED BY scheduled_session"
+                              " WHERE session = ?4 AND status = ?5 AND (send_at_ms, number) > (?1, ?2)"
                               " ORDER BY send_at_ms, number LIMIT ?3",
                               from.send_at_ms, from.number, limit, query.session, word(*query.status));
     if (!query.session.empty())
