@@ -34,7 +34,7 @@ void check_deadline(std::string_view payload) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
-  switch (data[0] % 9) {
+  switch (data[0] % 10) {
     case 0: {
       const auto wanted = wire::read_session(text);
       check(wanted);
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 2: {
       const auto wanted = wire::read_lines_query(text);
       check(wanted);
-      if (wanted) BELFRY_ASSERT(wanted->after >= 0 && wanted->wait >= belfry::Millis{0});
+      if (wanted) BELFRY_ASSERT(wanted->lines.after >= 0 && wanted->lines.wait >= belfry::Millis{0});
       break;
     }
     case 3: check(wire::read_sessions_query(text)); break;
@@ -53,6 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 5: check(wire::read_calls_query(text)); break;
     case 6: check_deadline(text); break;
     case 7: check(wire::read_incoming(text)); break;
+    case 8: check(wire::read_draft(text)); break;
     default: check(wire::read_webhook(text)); break;
   }
   return 0;
