@@ -61,6 +61,7 @@ class World {
   tool::Executor& tools() { return life_->tools; }
   agent::Processor& agents() { return life_->agents; }
   SimulatedClock& clock() { return life_->clock; }
+  asio::io_context& context() { return life_->context; }
   Disk& disk() { return disk_; }
   Random& random() { return random_; }
   store::Store& store() { return life_->store; }

@@ -78,6 +78,8 @@ class Attendant {
   virtual ~Attendant() = default;
   // A recipient has something to receive.
   virtual void arrived(const std::string& recipient) = 0;
+  // Something that it will get later came, or changed, or is gone.
+  virtual void delayed_changed(const std::string& /*recipient*/) {}
   // It was removed; its name may soon be another's.
   virtual void left(const std::string& /*recipient*/) {}
   // Whether a message for one of them makes sense; a refusal is what its sender hears, whatever way it came. Quick replies

@@ -84,6 +84,8 @@ Task<Result<MessageBus::Changed>> MessageBus::change(MessageId id, bool also_pen
   }
   bodies_.drop(sequence);
   forget_old_place(*changed, held);
+  const Recipient& recipient = recipients_[changed->recipient];
+  if (recipient.attendant) recipient.attendant->delayed_changed(recipient.row.name);
   co_return std::move(*changed);
 }
 

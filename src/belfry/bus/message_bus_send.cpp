@@ -274,6 +274,7 @@ void MessageBus::sent(SendWork& work, Result<> outcome) {
                {"from", body.sender},
                {"delayMs", work.delay},
                {"deliverAt", due}});
+    if (recipient.attendant) recipient.attendant->delayed_changed(recipient.row.name);
   }
   const Order order{body.due_ms, body.due_ms, sequence};
   if (work.row.place == kInBacklog) {

@@ -50,12 +50,13 @@ const store::Migration kMigrations[] = {
         (SELECT l.said_ms FROM line l WHERE l.session = line_key.session AND l.seq = line_key.seq), 0);
       CREATE INDEX line_key_used ON line_key(used_ms);
     )sql"},
+    {3, "ALTER TABLE line ADD COLUMN due_ms INTEGER;"},
 };
 
 #define BELFRY_SESSION_COLUMNS "s.number, s.id, s.kind, s.title, s.timezone, s.created_ms, s.last_seq, s.last_ms"
 #define BELFRY_LINE_COLUMNS \
   "l.seq, l.id, l.sender, l.recipient, l.source, l.payload, l.task, l.in_reply_to, l.quick_reply_index, l.closes, " \
-  "l.created_ms, l.said_ms"
+  "l.created_ms, l.said_ms, l.due_ms"
 // A line, how things stand with its question if it asks, and the line that ended that.
 #define BELFRY_LINES_WITH_QUESTIONS \
   "SELECT " BELFRY_LINE_COLUMNS \
@@ -69,6 +70,17 @@ const store::Migration kMigrations[] = {
 constexpr std::size_t kPageBytesMax = 4u << 20;
 // Old keys that go when a new one comes: more than one, so that they become fewer.
 constexpr int kKeysForgottenAtOnce = 4;
+
+// Looked through at once by a search; whoever wants more asks for the next page.
+constexpr int kExaminedMax = 5'000;
+
+// Without the difference between large and small letters of ASCII.
+std::string folded(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
 
 std::string_view word(OnTimeout::Action action) {
   switch (action) {
@@ -143,19 +155,20 @@ Line read_line(const Rows& rows) {
   line.closes = split(rows.text(9));
   line.created_at = wall_from_ms(rows.integer(10));
   line.said_at = wall_from_ms(rows.integer(11));
+  if (const auto due = rows.maybe_integer(12)) line.due_at = wall_from_ms(*due);
   return line;
 }
 
 Line read_line_with_question(const Rows& rows) {
   Line line = read_line(rows);
-  if (rows.is_null(12)) return line;
-  QuestionStatus status{.state = parse_question_state(rows.text(12))};
-  if (const auto by = rows.maybe_integer(13)) status.answer_by = wall_from_ms(*by);
-  if (const auto ended = rows.maybe_integer(17)) status.ended_at = wall_from_ms(*ended);
+  if (rows.is_null(13)) return line;
+  QuestionStatus status{.state = parse_question_state(rows.text(13))};
+  if (const auto by = rows.maybe_integer(14)) status.answer_by = wall_from_ms(*by);
+  if (const auto ended = rows.maybe_integer(18)) status.ended_at = wall_from_ms(*ended);
   const bool has_answer = status.state == QuestionState::answered || status.state == QuestionState::defaulted;
   if (has_answer && status.ended_at) {
-    status.answer = Answer{.text = text_of(rows.text(15)), .by = std::string(rows.text(14)), .at = *status.ended_at};
-    if (!rows.is_null(16)) status.answer->index = static_cast<int>(rows.integer(16));
+    status.answer = Answer{.text = text_of(rows.text(16)), .by = std::string(rows.text(15)), .at = *status.ended_at};
+    if (!rows.is_null(17)) status.answer->index = static_cast<int>(rows.integer(17));
   }
   line.question = std::move(status);
   return line;
@@ -317,10 +330,11 @@ void ChatTables::append(Connection& connection, SessionRow& session, Line& line)
   session.session.last_at = line.said_at;
   connection.run(
       "INSERT INTO line(session, seq, id, sender, recipient, source, payload, task, in_reply_to, quick_reply_index,"
-      " closes, created_ms, said_ms) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
+      " closes, created_ms, said_ms, due_ms) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
       session.number, line.seq, line.id, line.from, line.to, word(line.source), line.payload, line.task_id,
       line.in_reply_to, line.quick_reply_index ? std::optional<std::int64_t>(*line.quick_reply_index) : std::nullopt,
-      join(line.closes), to_ms(line.created_at), to_ms(line.said_at));
+      join(line.closes), to_ms(line.created_at), to_ms(line.said_at),
+      line.due_at ? std::optional(to_ms(*line.due_at)) : std::nullopt);
   connection.run("UPDATE session SET last_seq = ?2, last_ms = ?3 WHERE number = ?1", session.number, line.seq,
                  to_ms(line.said_at));
   const std::vector<std::string> people = session.session.people();
@@ -355,6 +369,27 @@ std::vector<Line> ChatTables::read_before(Connection& connection, std::int64_t s
                                           session, before, limit));
   std::reverse(lines.begin(), lines.end());
   return lines;
+}
+
+ChatTables::Found ChatTables::search(Connection& connection, std::int64_t session, const std::string& text,
+                                     std::int64_t before, int limit) {
+  const std::string wanted = folded(text);
+  Found found;
+  std::size_t bytes = 0;
+  int examined = 0;
+  auto rows =
+      connection.query(BELFRY_LINES_WITH_QUESTIONS "WHERE l.session = ?1 AND l.seq < ?2 ORDER BY l.seq DESC LIMIT ?3",
+                       session, before, kExaminedMax);
+  while (static_cast<int>(found.lines.size()) < limit && bytes < kPageBytesMax && rows.next()) {
+    ++examined;
+    bytes += rows.text(5).size();
+    found.examined_to = rows.integer(0);
+    if (folded(text_of(rows.text(5))).find(wanted) == std::string::npos) continue;
+    found.lines.push_back(read_line_with_question(rows));
+  }
+  found.more = examined > 0 && found.examined_to > 1;
+  std::reverse(found.lines.begin(), found.lines.end());
+  return found;
 }
 
 std::optional<std::string> ChatTables::last_speaker_to(Connection& connection, std::int64_t session,
@@ -405,6 +440,13 @@ std::vector<QuestionRow> ChatTables::open_questions(Connection& connection, std:
                                          " FROM question q WHERE q.session = ?1 AND q.asker = ?2 AND q.state = 'open'"
                                          " AND q.person = ?3 ORDER BY q.seq",
                                          session, asker, person));
+}
+
+std::vector<QuestionRow> ChatTables::deadlines(Connection& connection, std::int64_t session, int limit) {
+  return read_questions(connection.query("SELECT " BELFRY_QUESTION_COLUMNS
+                                         " FROM question q WHERE q.session = ?1 AND q.state = 'open'"
+                                         " AND q.answer_by_ms IS NOT NULL ORDER BY q.answer_by_ms, q.seq LIMIT ?2",
+                                         session, limit));
 }
 
 bool ChatTables::close(Connection& connection, const std::string& id, QuestionState state, std::int64_t by_seq) {

@@ -74,6 +74,14 @@ class ChatTables {
   static std::vector<Line> read(store::Connection& connection, std::int64_t session, std::int64_t after, int limit);
   static std::vector<Line> read_before(store::Connection& connection, std::int64_t session, std::int64_t before,
                                        int limit);
+  // Lines before `before` whose text has this in it, the newest ones in order; a bounded number of lines is looked at.
+  struct Found {
+    std::vector<Line> lines;
+    std::int64_t examined_to = 0;  // the oldest line that was looked at
+    bool more = false;             // there are older ones
+  };
+  static Found search(store::Connection& connection, std::int64_t session, const std::string& text, std::int64_t before,
+                      int limit);
   // The agent that last said something to this person here.
   static std::optional<std::string> last_speaker_to(store::Connection& connection, std::int64_t session,
                                                     const std::string& person);
@@ -95,6 +103,8 @@ class ChatTables {
   // What `asker` wants to know from `person` here.
   static std::vector<QuestionRow> open_questions(store::Connection& connection, std::int64_t session,
                                                  const std::string& asker, const std::string& person);
+  // Open questions with a deadline, the next one first.
+  static std::vector<QuestionRow> deadlines(store::Connection& connection, std::int64_t session, int limit);
   // Ends an open question by a line of its session. False if it was not open any more.
   static bool close(store::Connection& connection, const std::string& id, QuestionState state, std::int64_t by_seq);
   // Moves an open question's next moment. False if it was not open any more.

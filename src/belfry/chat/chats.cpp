@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "belfry/base/log.h"
+#include "belfry/base/utf8.h"
 #include "belfry/chat/webhook_tables.h"
 #include "belfry/when/zone.h"
 
@@ -146,11 +147,17 @@ std::string Chats::new_id() {
 
 void Chats::tell(const Said& said) {
   if (said.line.question && said.line.question->answer_by) deadlines_.note(to_ms(*said.line.question->answer_by));
+  if (const auto draft = drafts_.said(said.session, said.line))
+    for (Listener* const listener : listeners_) listener->drafted(said.session, *draft, true);
   for (Listener* const listener : listeners_) listener->said(said.session, said.line);
   if (said.outgoing && outgoing_) outgoing_();
   const auto waiting = readers_.find(said.session);
   if (waiting == readers_.end()) return;
   for (Wake* const reader : waiting->second) reader->ring();
+}
+
+void Chats::tell_coming(const std::string& session) {
+  for (Listener* const listener : listeners_) listener->coming_in(session);
 }
 
 // --- people and sessions ---
@@ -226,13 +233,17 @@ Task<Result<Session>> Chats::session(std::string id) {
   co_return co_await store_.read<Session>(std::move(job));
 }
 
-Task<Result<Session>> Chats::private_session(std::string person, std::string agent) {
+Task<Result<std::optional<Session>>> Chats::find_private(std::string person, std::string agent) {
   auto look = [person, agent](store::Connection& connection) -> Result<std::optional<Session>> {
     auto found = ChatTables::find_private(connection, person, agent);
     if (!found) return std::nullopt;
     return std::move(found->session);
   };
-  BELFRY_CO_TRY(std::optional<Session> known, co_await store_.read<std::optional<Session>>(std::move(look)));
+  co_return co_await store_.read<std::optional<Session>>(std::move(look));
+}
+
+Task<Result<Session>> Chats::private_session(std::string person, std::string agent) {
+  BELFRY_CO_TRY(std::optional<Session> known, co_await find_private(person, agent));
   if (known) co_return std::move(*known);
   NewSession wanted{.people = {std::move(person)}, .agents = {std::move(agent)}};
   BELFRY_CO_TRY(Opened opened, co_await open(std::move(wanted)));
@@ -281,6 +292,49 @@ Task<Result<std::vector<Line>>> Chats::lines(LinesRequest request) {
     // And look again: from here on a line rings, but one may have come before.
     reader.emplace(readers_, request.session, request.departure);
   }
+}
+
+Task<Result<ChatTables::Found>> Chats::search(SearchRequest request) {
+  BELFRY_CO_CHECK(check_limit(request.limit));
+  if (is_blank(request.text)) co_return fail(Errc::empty_text, "search is empty; it says what to look for");
+  auto job = [request](store::Connection& connection) -> Result<ChatTables::Found> {
+    const auto found = ChatTables::find(connection, request.session);
+    if (!found) return no_session(request.session);
+    return ChatTables::search(connection, found->number, request.text, request.before, request.limit);
+  };
+  co_return co_await store_.read<ChatTables::Found>(std::move(job));
+}
+
+Task<Result<std::vector<Chats::DeadlineOf>>> Chats::deadlines(std::string session, int limit) {
+  auto job = [session, limit](store::Connection& connection) -> Result<std::vector<DeadlineOf>> {
+    const auto found = ChatTables::find(connection, session);
+    if (!found) return no_session(session);
+    std::vector<DeadlineOf> all;
+    for (QuestionRow& question : ChatTables::deadlines(connection, found->number, limit)) {
+      const auto line = ChatTables::find_line(connection, question.id);
+      all.push_back({std::move(question), line ? text_of(line->payload) : ""});
+    }
+    return all;
+  };
+  co_return co_await store_.read<std::vector<DeadlineOf>>(std::move(job));
+}
+
+// --- drafts ---
+
+Task<Result<>> Chats::draft(std::string session, Draft draft) {
+  BELFRY_CO_CHECK(Drafts::check(draft));
+  BELFRY_CO_TRY(const Session found, co_await this->session(session));
+  const std::vector<std::string> agents = found.agents();
+  if (std::find(agents.begin(), agents.end(), draft.from) == agents.end())
+    co_return fail(Errc::invalid_argument, fmt::format("\"{}\" is no agent of this session", draft.from));
+  BELFRY_CO_CHECK(drafts_.put(session, draft, clock_.now().boot));
+  for (Listener* const listener : listeners_) listener->drafted(session, draft, draft.text.empty());
+  co_return Result<>{};
+}
+
+void Chats::end_old_drafts() {
+  for (const auto& [session, draft] : drafts_.forget_old(clock_.now().boot))
+    for (Listener* const listener : listeners_) listener->drafted(session, draft, true);
 }
 
 }  // namespace belfry::chat

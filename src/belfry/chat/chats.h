@@ -25,6 +25,7 @@
 #include "belfry/bus/message_bus.h"
 #include "belfry/chat/chat_tables.h"
 #include "belfry/chat/conversation.h"
+#include "belfry/chat/drafts.h"
 #include "belfry/clock/clock.h"
 #include "belfry/clock/pauses.h"
 #include "belfry/due/due_rows.h"
@@ -77,6 +78,7 @@ struct Saying {
   std::optional<int> quick_reply_index;
   std::vector<std::string> closes;
   std::optional<WallTime> created_at;  // when it was written, if not now
+  std::optional<WallTime> due_at;      // when it was to be said, if it had to wait
   std::string new_session;             // the id of the private conversation if one has to be made
 };
 
@@ -94,6 +96,18 @@ class Listener {
  public:
   virtual ~Listener() = default;
   virtual void said(const std::string& session, const Line& line) = 0;
+  // Somebody writes something; `ended`: no more, it was said or given up.
+  virtual void drafted(const std::string& /*session*/, const Draft& /*draft*/, bool /*ended*/) {}
+  // What will be said later in a session, or to a person, is not what it was.
+  virtual void coming_in(const std::string& /*session*/) {}
+  virtual void coming_for(const std::string& /*person*/) {}
+};
+
+struct SearchRequest {
+  std::string session;
+  std::string text;
+  std::int64_t before = INT64_MAX;
+  int limit = 50;
 };
 
 struct Ending;  // what a deadline does to its question
@@ -126,15 +140,32 @@ class Chats final : public bus::Attendant {
   };
   Task<Result<Opened>> open(NewSession wanted);
   Task<Result<Session>> session(std::string id);
-  // The private one of the two that was used last; opened if there is none.
+  // The private one of the two that was used last, if there is one; and opened if there is none.
+  Task<Result<std::optional<Session>>> find_private(std::string person, std::string agent);
   Task<Result<Session>> private_session(std::string person, std::string agent);
   Task<Result<ChatTables::SessionPage>> sessions(std::string member, std::string after, int limit);
 
   // --- lines ---
   Task<Result<Posted>> post(Post post);
   Task<Result<std::vector<Line>>> lines(LinesRequest request);
+  Task<Result<ChatTables::Found>> search(SearchRequest request);
+  // Open questions with a deadline, and what they ask.
+  struct DeadlineOf {
+    QuestionRow question;
+    std::string text;
+  };
+  Task<Result<std::vector<DeadlineOf>>> deadlines(std::string session, int limit);
+
+  // --- drafts ---
+  // What an agent of the session has written so far: whoever listens sees it grow. An empty text gives it up; a line of
+  // the agent's with its id in the payload (`draftId`) takes its place.
+  Task<Result<>> draft(std::string session, Draft draft);
+  std::vector<Draft> drafts(const std::string& session) const { return drafts_.of(session); }
+  // From time to time: those whose agents have been silent for long are over.
+  void end_old_drafts();
 
   void arrived(const std::string& person) override;
+  void delayed_changed(const std::string& person) override;
   Result<> admit(const bus::Outgoing& message) const override;
 
   // For whoever says something in a transaction of its own (A8). Nothing if it was said before; what was is told to
@@ -146,6 +177,7 @@ class Chats final : public bus::Attendant {
   };
   static std::optional<Said> write_saying(store::Connection& connection, const Saying& saying, WallTime now);
   void tell(const Said& said);
+  void tell_coming(const std::string& session);
   std::string new_id();
 
  private:
@@ -179,6 +211,7 @@ class Chats final : public bus::Attendant {
   std::unordered_set<std::string> came_meanwhile_;               // got more while being served
   std::size_t deliveries_ = 0;                                   // people being served
   Pauses pauses_;
+  Drafts drafts_;
   DueRows deadlines_;
   bool releasing_ = false;
   bool stopping_ = false;

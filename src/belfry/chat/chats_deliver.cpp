@@ -56,7 +56,8 @@ std::optional<Chats::Said> Chats::write_saying(store::Connection& connection, co
             .quick_reply_index = saying.quick_reply_index,
             .closes = saying.closes,
             .created_at = saying.created_at.value_or(now),
-            .said_at = now};
+            .said_at = now,
+            .due_at = saying.due_at};
   ChatTables::append(connection, session, line);
   const auto replies = bus::quick_replies_of(line.payload);
   if (!replies.empty()) {
@@ -104,6 +105,10 @@ void Chats::arrived(const std::string& person) {
   delivering_.insert(person);
   waiting_people_.push_back(person);
   deliver_more();
+}
+
+void Chats::delayed_changed(const std::string& person) {
+  for (Listener* const listener : listeners_) listener->coming_for(person);
 }
 
 void Chats::deliver_more() {
@@ -169,12 +174,13 @@ Saying Chats::saying_of(bus::Delivery delivery) {
                 .task_id = std::move(delivery.task_id),
                 .created_at = delivery.created_at,
                 .new_session = new_id()};
+  if (delivery.deliver_at > delivery.created_at) saying.due_at = delivery.deliver_at;
   if (saying.from == saying.to) saying.from = kBelfry;
   if (saying.from == kBelfry) {
     saying.source = Source::system;
   } else if (is_person(saying.from)) {
     saying.source = Source::user;
-  } else if (delivery.deliver_at > delivery.created_at) {
+  } else if (saying.due_at) {
     saying.source = Source::scheduled_send;
   }
   return saying;

@@ -90,7 +90,15 @@ struct Line {
   std::vector<std::string> closes;  // the questions that this line ended
   WallTime created_at;              // when it was written
   WallTime said_at;                 // when it came into the conversation
+  std::optional<WallTime> due_at;   // when it was to be said, if that was later than it was written
   std::optional<QuestionStatus> question;
+};
+
+// What somebody is writing: not a line yet, and gone with the process.
+struct Draft {
+  std::string id;
+  std::string from;
+  std::string text;  // all of it so far
 };
 
 // The text of a payload: `{"text": …}` or a string; empty if it has none.

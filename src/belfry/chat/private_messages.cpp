@@ -172,6 +172,7 @@ Task<Result<PrivateMessages::Created>> PrivateMessages::create(NewScheduledMessa
   auto created = co_await store_.write_as_send<Created>(std::move(job), wanted.text.size());
   if (!created || created->repeated) co_return created;
   due_.note(to_ms(created->message.send_at));
+  chats_.tell_coming(created->message.session_id);
   if (!created->cancelled.empty()) outbox_.look();
   log::info("scheduled.created", "",
             {{"task", created->message.id},
@@ -205,6 +206,7 @@ Task<Result<ScheduledMessage>> PrivateMessages::cancel(std::string id, std::stri
   auto cancelled = co_await store_.write<ScheduledMessage>(std::move(job));
   if (cancelled) {
     outbox_.look();  // whoever stood behind it
+    chats_.tell_coming(cancelled->session_id);
     log::info("scheduled.cancelled", "", {{"task", id}});
   }
   co_return cancelled;
@@ -226,6 +228,7 @@ Task<Result<ScheduledMessage>> PrivateMessages::change(std::string id, std::stri
   auto changed = co_await store_.write<ScheduledMessage>(std::move(job));
   if (changed) {
     due_.note(to_ms(changed->send_at));
+    chats_.tell_coming(changed->session_id);
     outbox_.look();
     log::info("scheduled.changed", "", {{"task", id}, {"sendAt", changed->send_at}});
   }
@@ -310,7 +313,8 @@ std::optional<Chats::Said> PrivateMessages::say(store::Connection& connection, c
                                    .to = message.person,
                                    .source = Source::scheduled_send,
                                    .payload = payload_of(message, now),
-                                   .created_at = message.created_at},
+                                   .created_at = message.created_at,
+                                   .due_at = message.send_at},
                                   now);
   PrivateMessageTables::mark_sent(connection, message.id, line_id(message), attempts, to_ms(now));
   return said;
@@ -337,6 +341,7 @@ void PrivateMessages::hand_over(store::Connection& connection, const ScheduledMe
 void PrivateMessages::tell(const Sent& sent) {
   for (const Chats::Said& said : sent.said) chats_.tell(said);
   for (const ScheduledMessage& message : sent.touched) {
+    chats_.tell_coming(message.session_id);
     if (message.status == ScheduledStatus::pending) {
       outbox_.look();
     } else {
