@@ -5,10 +5,11 @@
 build_packages=(
   clang-19 lld-19 libclang-rt-19-dev libstdc++-12-dev cmake ninja-build ccache
   libboost1.81-dev libsqlite3-dev libssl-dev libfmt-dev libcli11-dev libtomlplusplus-dev libabsl-dev libre2-dev libedit-dev tzdata
+  nodejs npm
   git ca-certificates
 )
 test_packages=(
-  libgtest-dev librapidcheck-dev clang-tidy-19 clang-format-19 python3 nodejs npm curl strace openssl
+  libgtest-dev librapidcheck-dev clang-tidy-19 clang-format-19 python3 curl strace openssl chromium fonts-noto-cjk
   libtest-json-schema-acceptance-perl
 )
 

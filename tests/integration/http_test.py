@@ -650,7 +650,7 @@ class Protocol(Case):
         connection.close()
 
     def test_every_answer_has_the_safe_headers(self):
-        for path in ("/", "/healthz", "/metrics", "/belfry.css", "/nowhere"):
+        for path in ("/about", "/healthz", "/metrics", "/belfry.css", "/nowhere"):
             response = self.server.request("GET", path)
             self.assertEqual(response.getheader("X-Content-Type-Options"), "nosniff")
             self.assertEqual(response.getheader("Cache-Control"), "no-store")
@@ -734,15 +734,15 @@ class Limits(Case):
 
 
 class Pages(Case):
-    def test_the_home_page_in_two_languages(self):
+    def test_the_page_about_it_in_two_languages(self):
         self.send(delayMs=60000)
-        english = self.server.request("GET", "/")
-        chinese = self.server.request("GET", "/", headers={"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.8"})
+        english = self.server.request("GET", "/about")
+        chinese = self.server.request("GET", "/about", headers={"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.8"})
         self.assertIn('lang="en"', english.text)
         self.assertIn("worker", english.text)
         self.assertIn('lang="zh-CN"', chinese.text)
-        self.assertIn('lang="zh-CN"', self.server.request("GET", "/?lang=zh").text)
-        self.assertIn('lang="en"', self.server.request("GET", "/?lang=en", headers={"Accept-Language": "zh"}).text)
+        self.assertIn('lang="zh-CN"', self.server.request("GET", "/about?lang=zh").text)
+        self.assertIn('lang="en"', self.server.request("GET", "/about?lang=en", headers={"Accept-Language": "zh"}).text)
         policy = english.getheader("Content-Security-Policy")
         self.assertIn("default-src 'none'", policy)
         self.assertNotIn("unsafe", policy)
@@ -751,6 +751,24 @@ class Pages(Case):
         self.assertNotIn("Authorization", english.text)
         self.assertIn("worker:ack", english.text)
         self.assertEqual(self.server.request("GET", "/belfry.css").getheader("Content-Type"), "text/css; charset=utf-8")
+
+    def test_the_panel_is_served_from_the_program(self):
+        page = self.server.request("GET", "/")
+        self.assertEqual(page.getheader("Content-Type"), "text/html; charset=utf-8")
+        policy = page.getheader("Content-Security-Policy")
+        self.assertIn("default-src 'none'", policy)
+        self.assertNotIn("unsafe", policy)
+        self.assertNotRegex(page.text, r"<style|style=|\bon\w+=|src=\"http|href=\"http|<script(?![^>]*src=)")
+        for path in re.findall(r'(?:src|href)="(/[^"]*)"', page.text):
+            self.assertEqual(self.server.request("GET", path).status, 200, path)
+        script = self.server.request("GET", "/panel.js", headers={"Accept-Encoding": "gzip"})
+        self.assertEqual(script.getheader("Content-Encoding"), "gzip")
+        tag = script.getheader("ETag")
+        self.assertEqual(self.server.request("GET", "/panel.js", headers={"If-None-Match": tag}).status, 304)
+
+    def test_the_socket_is_a_websocket_and_nothing_else(self):
+        self.refusal(self.server.request("GET", "/v1/ws"), 426, "unsupported")
+        self.refusal(self.server.request("POST", "/v1/ws", {}), 405, "method_not_allowed")
 
     # D11
     def test_metrics_are_prometheus_text(self):
@@ -813,7 +831,7 @@ class Doors(Case):
         token = Path(self.folder.name) / "token"
         token.write_text("correct-horse-battery\n")
         self.server = self.start("--token-file", str(token))
-        for path in ("/", "/healthz", "/metrics", "/v1/agents", "/nowhere"):
+        for path in ("/about", "/healthz", "/metrics", "/v1/agents", "/nowhere"):
             response = self.server.request("GET", path)
             self.refusal(response, 401, "unauthorized")
             self.assertIn("Bearer", response.getheader("WWW-Authenticate"))
@@ -822,7 +840,9 @@ class Doors(Case):
             self.refusal(self.server.request("GET", "/healthz", headers={"Authorization": wrong}), 401, "unauthorized")
         right = {"Authorization": "Bearer correct-horse-battery"}
         self.assertEqual(self.server.request("GET", "/healthz", headers=right).status, 200)
-        self.assertIn("Authorization: Bearer $TOKEN", self.server.request("GET", "/", headers=right).text)
+        self.assertIn("Authorization: Bearer $TOKEN", self.server.request("GET", "/about", headers=right).text)
+        # The panel's own files are no secret; it asks for the token and shows nothing before.
+        self.assertEqual(self.server.request("GET", "/").status, 200)
         self.belfry("mailbox", "worker", code=1)
         self.belfry("mailbox", "worker", environment={"BELFRY_TOKEN": "correct-horse-battery"})
         self.belfry("mailbox", "worker", "--token-file", str(token))

@@ -85,6 +85,10 @@ const Setting kSettings[] = {
      [](Config& config, const std::string& value) -> Result<> {
        return not_empty(config.token_file, value, "a file with a token");
      }},
+    {"server", "panel",
+     [](Config& config, const std::string& value) -> Result<> {
+       return not_empty(config.panel, value, "a folder with the panel's files");
+     }},
     {"server", "allow_hosts",
      [](Config& config, const std::string& value) -> Result<> {
        std::vector<std::string> names = split(value);

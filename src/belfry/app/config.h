@@ -24,6 +24,7 @@ struct Config {
   std::string listen = "127.0.0.1:7171";
   std::string data;        // empty: default_data_directory()
   std::string token_file;  // empty: no token
+  std::string panel;       // a folder with the panel's files, for those who work on it; empty: those in the program
   std::vector<std::string> allow_hosts;
   OnStop on_stop = OnStop::deliver;
   Millis stop_deadline = kStopDeadlineDefault;

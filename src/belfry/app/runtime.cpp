@@ -159,6 +159,7 @@ Result<> Runtime::Parts::open() {
       clock, bus::TimeReader::Options{.zone = locale.zone, .zone_source = locale.source, .language = locale.language});
   for (auto& tool : tool::make_builtin_tools({.clock = clock, .bus = *bus, .times = *times, .scheduled = *scheduled}))
     tools->add(std::move(tool));
+  BELFRY_TRY(auto panel, server::load_panel(options.config.panel));
   server.emplace(
       context, clock,
       server::Served{
@@ -177,6 +178,8 @@ Result<> Runtime::Parts::open() {
                             .port = listen.port,
                             .allow_hosts = options.config.allow_hosts,
                             .token = options.token,
+                            .timezone = locale.zone.name(),
+                            .panel = std::move(panel),
                             .connections_max = options.config.connections_max});
   BELFRY_CHECK(server->listen());
   options.config.listen = net::HostPort{listen.host, server->port()}.text();

@@ -13,6 +13,7 @@ void SessionRoutes::add_to(Router& router) {
   router.add(Method::get, "/v1/sessions/{}", bound(&SessionRoutes::get));
   router.add(Method::get, "/v1/sessions/{}/messages", bound(&SessionRoutes::lines));
   router.add(Method::post, "/v1/sessions/{}/messages", bound(&SessionRoutes::post));
+  router.add(Method::post, "/v1/sessions/{}/drafts", bound(&SessionRoutes::draft));
 }
 
 Task<Response> SessionRoutes::people(Request) { co_return json_response(200, wire::people(chats_.people())); }
@@ -40,9 +41,17 @@ Task<Response> SessionRoutes::get(Request request) {
 }
 
 Task<Response> SessionRoutes::lines(Request request) {
-  auto wanted = wire::read_lines_query(request.query);
-  if (!wanted) co_return error_response(wanted.error());
+  auto query = wire::read_lines_query(request.query);
+  if (!query) co_return error_response(query.error());
+  auto* const wanted = &query->lines;
   wanted->session = request.parameter;
+  if (!query->search.empty()) {
+    chat::SearchRequest search{.session = wanted->session, .text = query->search, .limit = wanted->limit};
+    if (wanted->before) search.before = *wanted->before;
+    const auto found = co_await chats_.search(std::move(search));
+    if (!found) co_return error_response(found.error());
+    co_return json_response(200, wire::found(*found));
+  }
   // Only a reader that has to wait is worth watching its client: one that is gone must not stand in anybody's way.
   const Millis wait = wanted->wait;
   if (wait >= Millis{0} && wait <= kReceiveWaitMax) wanted->wait = Millis{0};
@@ -64,6 +73,14 @@ Task<Response> SessionRoutes::post(Request request) {
   const auto posted = co_await chats_.post(std::move(*wanted));
   if (!posted) co_return error_response(posted.error());
   co_return json_response(201, wire::posted(*posted));
+}
+
+Task<Response> SessionRoutes::draft(Request request) {
+  auto draft = wire::read_draft(request.body);
+  if (!draft) co_return error_response(draft.error());
+  const auto taken = co_await chats_.draft(request.parameter, std::move(*draft));
+  if (!taken) co_return error_response(taken.error());
+  co_return json_response(202, "{}");
 }
 
 }  // namespace belfry::server

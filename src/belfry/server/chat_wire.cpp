@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "belfry/base/fields.h"
+#include "belfry/base/utf8.h"
 #include "belfry/bus/quick_replies.h"
 #include "belfry/server/http_message.h"
 #include "belfry/server/query.h"
@@ -56,7 +57,14 @@ void write_question(json::Writer& writer, const chat::QuestionStatus& question) 
 }
 
 void write_line(json::Writer& writer, const chat::Line& line) {
-  writer.object().field("seq", line.seq).field("messageId", line.id).field("from", line.from);
+  write_line_fields(writer.object(), line);
+  writer.end();
+}
+
+}  // namespace
+
+void write_line_fields(json::Writer& writer, const chat::Line& line) {
+  writer.field("seq", line.seq).field("messageId", line.id).field("from", line.from);
   if (!line.to.empty()) writer.field("to", line.to);
   writer.field("source", chat::word(line.source)).field("text", chat::text_of(line.payload));
   writer.key("payload").raw(line.payload);
@@ -74,10 +82,9 @@ void write_line(json::Writer& writer, const chat::Line& line) {
     writer.end();
   }
   if (!line.task_id.empty()) writer.field("taskId", line.task_id);
-  writer.field("createdAt", to_iso(line.created_at)).field("saidAt", to_iso(line.said_at)).end();
+  writer.field("createdAt", to_iso(line.created_at)).field("saidAt", to_iso(line.said_at));
+  if (line.due_at) writer.field("dueAt", to_iso(*line.due_at));
 }
-
-}  // namespace
 
 Result<chat::NewSession> read_session(std::string_view body) {
   BELFRY_TRY(const Fields fields,
@@ -99,6 +106,13 @@ Result<chat::NewSession> read_session(std::string_view body) {
   return wanted;
 }
 
+Result<std::optional<int>> read_quick_reply_index(const Fields& fields) {
+  if (!fields.find("quickReplyIndex")) return std::nullopt;
+  std::int64_t index = 0;
+  BELFRY_CHECK(fields.whole("quickReplyIndex", index));
+  return static_cast<int>(std::clamp<std::int64_t>(index, INT32_MIN, INT32_MAX));
+}
+
 Result<chat::Post> read_post(std::string_view body) {
   BELFRY_TRY(const Fields fields,
              Fields::read("a message", body, {"text", "from", "inReplyTo", "quickReplyIndex", "key"}));
@@ -107,18 +121,16 @@ Result<chat::Post> read_post(std::string_view body) {
   BELFRY_CHECK(fields.text("from", post.from));
   BELFRY_CHECK(fields.text("inReplyTo", post.in_reply_to));
   BELFRY_CHECK(fields.text("key", post.key));
-  if (fields.find("quickReplyIndex")) {
-    std::int64_t index = 0;
-    BELFRY_CHECK(fields.whole("quickReplyIndex", index));
-    post.quick_reply_index = static_cast<int>(std::clamp<std::int64_t>(index, INT32_MIN, INT32_MAX));
-  }
+  BELFRY_TRY(post.quick_reply_index, read_quick_reply_index(fields));
   return post;
 }
 
-Result<chat::LinesRequest> read_lines_query(std::string_view query) {
+Result<LinesQuery> read_lines_query(std::string_view query) {
   BELFRY_TRY(const auto pairs, query_pairs(query));
-  chat::LinesRequest request;
+  LinesQuery wanted;
+  chat::LinesRequest& request = wanted.lines;
   bool has_after = false;
+  bool searches = false;
   for (const auto& [name, value] : pairs) {
     if (name == "after") {
       BELFRY_TRY(request.after, read_number(name, value));
@@ -129,14 +141,32 @@ Result<chat::LinesRequest> read_lines_query(std::string_view query) {
     } else if (name == "waitMs") {
       BELFRY_TRY(const std::int64_t wait, read_number(name, value));
       request.wait = Millis{wait};
+    } else if (name == "search") {
+      wanted.search = value;
+      searches = true;
     } else {
-      return unknown_parameter(name, "after, before, limit, waitMs");
+      return unknown_parameter(name, "after, before, limit, waitMs, search");
     }
     has_after = has_after || name == "after";
   }
+  if (searches && is_blank(wanted.search)) return fail(Errc::empty_text, "search is empty; it says what to look for");
+  if (searches && (has_after || request.wait > Millis{0}))
+    return fail(Errc::invalid_argument, "search looks back, from before or from the end; it takes no after or waitMs");
   if (has_after && request.before)
     return fail(Errc::invalid_argument, "after stands beside before; one of them is enough");
-  return request;
+  return wanted;
+}
+
+Result<chat::Draft> read_draft(std::string_view body) {
+  BELFRY_TRY(const Fields fields, Fields::read("a draft", body, {"from", "draftId", "text", "done"}));
+  chat::Draft draft;
+  bool done = false;
+  BELFRY_CHECK(fields.text("from", draft.from));
+  BELFRY_CHECK(fields.text("draftId", draft.id));
+  BELFRY_CHECK(fields.text("text", draft.text));
+  BELFRY_CHECK(fields.flag("done", done));
+  if (done) draft.text.clear();
+  return draft;
 }
 
 Result<SessionsQuery> read_sessions_query(std::string_view query) {
@@ -194,6 +224,15 @@ std::string lines(const std::vector<chat::Line>& lines) {
   writer.object().key("messages").array();
   for (const chat::Line& line : lines) write_line(writer, line);
   return writer.end().end().take();
+}
+
+std::string found(const chat::ChatTables::Found& found) {
+  json::Writer writer;
+  writer.object().key("messages").array();
+  for (const chat::Line& line : found.lines) write_line(writer, line);
+  writer.end();
+  if (found.more) writer.field("next", found.examined_to);
+  return writer.end().take();
 }
 
 }  // namespace belfry::server::wire

@@ -13,10 +13,10 @@ std::string refusal(const Result<T>& result) {
 TEST(ChatWire, ReadsWhichLinesAreWanted) {
   const auto request = read_lines_query("after=7&limit=5&waitMs=1000");
   ASSERT_TRUE(request);
-  EXPECT_EQ(request->after, 7);
-  EXPECT_EQ(request->limit, 5);
-  EXPECT_EQ(request->wait, Millis{1'000});
-  EXPECT_EQ(read_lines_query("before=9")->before, 9);
+  EXPECT_EQ(request->lines.after, 7);
+  EXPECT_EQ(request->lines.limit, 5);
+  EXPECT_EQ(request->lines.wait, Millis{1'000});
+  EXPECT_EQ(read_lines_query("before=9")->lines.before, 9);
   EXPECT_EQ(refusal(read_lines_query("after=-1")),
             "invalid_argument: after is \"-1\"; a whole number, 0 or more, belongs there");
   EXPECT_EQ(refusal(read_lines_query("after=1&before=5")),

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include <boost/asio/as_tuple.hpp>
@@ -33,8 +34,6 @@ constexpr std::size_t kBodyReadBytes = 64u << 10;
 constexpr std::size_t kAheadBytesMax = 64u << 10;
 // Answers to a batch whose client sends on without reading; then it has to read.
 constexpr std::size_t kStreamBytesMax = 8u << 20;
-// A buffer that one large answer made large is not kept.
-constexpr std::size_t kOutputKeptBytes = 64u << 10;
 
 bool may_have_body(Method method) { return method == Method::post || method == Method::patch || method == Method::put; }
 
@@ -44,6 +43,12 @@ bool is_json(std::string_view content_type, bool batch) {
     if (c != ' ' && c != '\t') type += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   if (type.empty() || type == "application/json") return true;
   return batch && (type == "application/x-ndjson" || type == "application/ndjson" || type == "application/jsonl");
+}
+
+// A token of a header, whatever its case.
+bool is_word(std::string_view text, std::string_view word) {
+  return std::equal(text.begin(), text.end(), word.begin(), word.end(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
 }
 
 }  // namespace
@@ -81,7 +86,7 @@ Task<void> Connection::run() {
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   bool more = true;
   while (more && !shared_.closing) more = co_await serve_one();
-  socket_.shutdown(Socket::shutdown_both, ignored);
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
   socket_.close(ignored);
 }
 
@@ -99,8 +104,12 @@ Task<bool> Connection::serve_one() {
     const bool keep = co_await finish(std::move(response));
     co_return keep;
   }
+  if ((*route)->socket) {
+    const bool keep = co_await become_socket(**route);
+    co_return keep;
+  }
   if (parser_->request().expects_continue && !parser_->done() && input_.empty()) {
-    output_ += "HTTP/1.1 100 Continue\r\n\r\n";
+    output_.bytes += "HTTP/1.1 100 Continue\r\n\r\n";
     const bool sent = co_await flush();
     if (!sent) co_return false;
   }
@@ -158,8 +167,8 @@ Result<const Router::Route*> Connection::admit(Response& refusal) {
   std::string allow;
   const auto route = shared_.router.find(request, allow);
   // What the router says is for those only who may ask.
-  const bool is_signed = route && (*route)->is_signed;
-  const auto allowed = is_signed ? shared_.guard.check_place(request) : shared_.guard.check(request);
+  const bool open = route && !(*route)->needs_token;
+  const auto allowed = open ? shared_.guard.check_place(request) : shared_.guard.check(request);
   if (!allowed) return refuse_with(allowed.error(), status_of(allowed.error().code));
   if (!route) {
     refusal = error_response(route.error());
@@ -236,18 +245,20 @@ Task<Connection::Input> Connection::read_input(std::size_t size) {
 // --- answers ---
 
 void Connection::append_head(const Response& response, bool keep, std::optional<std::size_t> length) {
-  const auto out = std::back_inserter(output_);
+  const auto out = std::back_inserter(output_.bytes);
   fmt::format_to(out, "HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", response.status, reason_phrase(response.status),
                  response.content_type);
   if (length) fmt::format_to(out, "Content-Length: {}\r\n", *length);
-  output_ += "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nDate: ";
-  output_ += shared_.date;
-  output_ += "\r\n";
+  output_.bytes += "X-Content-Type-Options: nosniff\r\nCache-Control: ";
+  output_.bytes += response.cache_control;
+  output_.bytes += "\r\nDate: ";
+  output_.bytes += shared_.date;
+  output_.bytes += "\r\n";
   for (const Header& header : response.headers) fmt::format_to(out, "{}: {}\r\n", header.name, header.value);
   if (!keep) {
-    output_ += "Connection: close\r\n";
+    output_.bytes += "Connection: close\r\n";
   } else if (parser_->http_1_0()) {
-    output_ += "Connection: keep-alive\r\n";
+    output_.bytes += "Connection: keep-alive\r\n";
   }
 }
 
@@ -259,8 +270,8 @@ Task<bool> Connection::finish(Response response) {
     co_return false;
   }
   append_head(response, keep, response.body.size());
-  output_ += "\r\n";
-  if (method_ != Method::head) output_ += response.body;
+  output_.bytes += "\r\n";
+  if (method_ != Method::head) output_.bytes += response.body;
   const bool sent = co_await flush();
   if (!sent && response.unsent) response.unsent();
   if (!sent) co_return false;
@@ -271,8 +282,8 @@ Task<bool> Connection::finish(Response response) {
 Task<bool> Connection::refuse(ParseProblem problem) {
   Response response = error_response(problem.error, problem.status);
   append_head(response, false, response.body.size());
-  output_ += "\r\n";
-  output_ += response.body;
+  output_.bytes += "\r\n";
+  output_.bytes += response.body;
   const bool sent = co_await flush();
   if (sent) co_await linger();
   co_return false;
@@ -281,7 +292,7 @@ Task<bool> Connection::refuse(ParseProblem problem) {
 // Closing with unread bytes would reset the connection, and the client might never see the answer.
 Task<void> Connection::linger() {
   error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   wait_at_most(kLingerMax);
   std::size_t dropped = 0;
   while (dropped < kLingerBytesMax) {
@@ -292,26 +303,11 @@ Task<void> Connection::linger() {
   }
 }
 
-// Writes what the socket takes right now. False if some is left, or if the client is gone.
-bool Connection::write_now() {
-  while (written_ < output_.size() && !failed_) {
-    error_code ec;
-    written_ += socket_.write_some(asio::buffer(output_.data() + written_, output_.size() - written_), ec);
-    if (ec == asio::error::would_block || ec == asio::error::try_again) return false;
-    if (ec) failed_ = true;
-  }
-  if (failed_) return false;
-  written_ = 0;
-  output_.clear();
-  if (output_.capacity() > kOutputKeptBytes) output_.shrink_to_fit();
-  return true;
-}
-
 Task<bool> Connection::flush() {
   while (!write_now()) {
-    if (failed_) co_return false;
+    if (output_.failed) co_return false;
     wait_at_most(kWriteMax);
-    const auto ready = co_await socket_.async_wait(Socket::wait_write, kAwait);
+    const auto ready = co_await socket_.async_wait(asio::ip::tcp::socket::wait_write, kAwait);
     const auto& [ec] = ready;
     if (ec || timed_out_) co_return false;
   }
@@ -319,9 +315,44 @@ Task<bool> Connection::flush() {
 }
 
 bool Connection::client_gone() {
-  if (gone_ || failed_) return true;
+  if (gone_ || output_.failed) return true;
   char byte = 0;
   return ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+// --- WebSockets ---
+
+// Talks until one of the two ends it; then the connection ends, too, unless it never became one.
+Task<bool> Connection::become_socket(const Router::Route& route) {
+  Request request = std::move(parser_->request());
+  const bool wanted = is_word(request.upgrade, "websocket") && request.websocket_version == "13" &&
+                      net::websocket::is_client_key(request.websocket_key);
+  if (!wanted) {
+    Response response = error_response(
+        {Errc::unsupported, "this is a WebSocket: Upgrade: websocket, Sec-WebSocket-Version: 13 and a key are needed"},
+        426);
+    response.headers.push_back({"Upgrade", "websocket"});
+    response.headers.push_back({"Sec-WebSocket-Version", "13"});
+    const bool keep = co_await finish(std::move(response));
+    co_return keep;
+  }
+  fmt::format_to(std::back_inserter(output_.bytes),
+                 "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                 "Sec-WebSocket-Accept: {}\r\n\r\n",
+                 net::websocket::accept_key(request.websocket_key));
+  const bool agreed = co_await flush();
+  if (!agreed) co_return false;
+  deadline_ = BootTime::max();
+  link_ = std::make_unique<SocketLink>(socket_, std::string(input_.data()), shared_.tasks, shared_.now);
+  input_.consume(input_.data().size());
+  parser_.reset();
+  try {
+    co_await route.socket(std::move(request), *link_);
+  } catch (const std::exception& e) {
+    log::error("server.socket_failed", "a WebSocket ended with an exception", {{"what", e.what()}});
+  }
+  co_await link_->finish();
+  co_return false;
 }
 
 // --- batches ---
@@ -352,15 +383,15 @@ Task<Result<>> Connection::write(std::string piece) {
     head.content_type = "application/x-ndjson";
     const bool keep = parser_->keep_alive() && !parser_->http_1_0();
     append_head(head, keep, std::nullopt);
-    output_ += parser_->http_1_0() ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n";
+    output_.bytes += parser_->http_1_0() ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n";
   }
   if (!piece.empty()) {
-    if (!parser_->http_1_0()) fmt::format_to(std::back_inserter(output_), "{:x}\r\n", piece.size());
-    output_ += piece;
-    if (!parser_->http_1_0()) output_ += "\r\n";
+    if (!parser_->http_1_0()) fmt::format_to(std::back_inserter(output_.bytes), "{:x}\r\n", piece.size());
+    output_.bytes += piece;
+    if (!parser_->http_1_0()) output_.bytes += "\r\n";
   }
   // A client that sends all before it reads must not be waited for: both sides would wait.
-  if (write_now() || (!failed_ && output_.size() - written_ < kStreamBytesMax)) co_return Result<>{};
+  if (write_now() || (!output_.failed && output_.waiting() < kStreamBytesMax)) co_return Result<>{};
   const bool sent = co_await flush();
   if (!sent) co_return fail(Errc::cancelled, "the client is gone");
   co_return Result<>{};
@@ -369,7 +400,7 @@ Task<Result<>> Connection::write(std::string piece) {
 Task<bool> Connection::finish_stream() {
   const bool keep =
       parser_->done() && !read_failed_ && parser_->keep_alive() && !parser_->http_1_0() && !shared_.closing;
-  if (!parser_->http_1_0()) output_ += "0\r\n\r\n";
+  if (!parser_->http_1_0()) output_.bytes += "0\r\n\r\n";
   const bool sent = co_await flush();
   if (sent && !parser_->done()) co_await linger();
   input_.shrink();
@@ -411,6 +442,7 @@ Task<void> Connection::end_watch() {
 // --- deadlines ---
 
 void Connection::check_deadline() {
+  if (link_) return link_->tick(shared_.now);
   if (shared_.now < deadline_) return;
   deadline_ = BootTime::max();
   timed_out_ = true;
@@ -420,12 +452,14 @@ void Connection::check_deadline() {
 
 void Connection::end_if_idle() {
   error_code ignored;
+  if (link_) return link_->close(net::websocket::kRestarting, "the server stops");
   if (idle_) socket_.cancel(ignored);
 }
 
 void Connection::abort() {
+  if (link_) return link_->abort();
   error_code ignored;
-  failed_ = true;
+  output_.failed = true;
   socket_.close(ignored);
 }
 

@@ -9,8 +9,10 @@
 #include "belfry/base/task_group.h"
 #include "belfry/clock/clock.h"
 #include "belfry/server/guard.h"
+#include "belfry/server/output.h"
 #include "belfry/server/request_parser.h"
 #include "belfry/server/router.h"
+#include "belfry/server/socket_link.h"
 
 namespace belfry::server {
 
@@ -46,9 +48,7 @@ class InputBuffer {
 
 class Connection final : public Exchange, public ClientWatch {
  public:
-  using Socket = asio::ip::tcp::socket;
-
-  Connection(Shared& shared, Socket socket) : shared_(shared), socket_(std::move(socket)) {}
+  Connection(Shared& shared, asio::ip::tcp::socket socket) : shared_(shared), socket_(std::move(socket)) {}
 
   Task<void> run();
   // From the watchdog: the deadline has passed. Whoever waits on the socket ends.
@@ -77,24 +77,24 @@ class Connection final : public Exchange, public ClientWatch {
   Task<bool> finish_stream();
   Task<bool> flush();
   Task<bool> refuse(ParseProblem problem);
+  Task<bool> become_socket(const Router::Route& route);
   Task<void> linger();
   Task<void> watch();
   Task<void> end_watch();
-  bool write_now();
+  bool write_now() { return output_.write_now(socket_); }
   bool client_gone();
   void append_head(const Response& response, bool keep, std::optional<std::size_t> length);
   void wait_at_most(Nanos duration) { deadline_ = shared_.now + duration; }
 
   Shared& shared_;
-  Socket socket_;
+  asio::ip::tcp::socket socket_;
   InputBuffer input_;
-  std::string output_;
-  std::size_t written_ = 0;  // of output_
+  Output output_;
+  std::unique_ptr<SocketLink> link_;  // once it is a WebSocket
   std::unique_ptr<RequestParser> parser_;
   BootTime deadline_ = BootTime::max();
   bool idle_ = false;  // between two requests
   bool timed_out_ = false;
-  bool failed_ = false;  // nothing more can be written
   bool stream_begun_ = false;
   bool read_failed_ = false;
   Method method_ = Method::other;

@@ -24,12 +24,15 @@ class Guard {
   explicit Guard(const Options& options);
 
   Result<> check(const Request& request) const;
-  // Without the token: for requests that prove by a signature who sent them.
+  // Without the token: for requests that prove by a signature who sent them, or need not.
   Result<> check_place(const Request& request) const;
+  // The token alone, as somebody wrote it.
+  Result<> check_token(std::string_view token) const;
+  bool needs_token() const { return !token_.empty(); }
 
  private:
   bool knows(std::string_view host) const;
-  Result<> check_token(std::string_view authorization) const;
+  Result<> check_authorization(std::string_view authorization) const;
 
   std::vector<std::string> hosts_;     // lower case, with the port
   std::vector<std::string> any_port_;  // lower case, without one

@@ -35,7 +35,12 @@ struct Request {
   std::string authorization;
   std::string content_type;
   std::string accept_language;
-  std::string signature;  // Belfry-Signature
+  std::string accept_encoding;
+  std::string if_none_match;
+  std::string signature;          // Belfry-Signature
+  std::string upgrade;            // what the connection is to become
+  std::string websocket_key;      // Sec-WebSocket-Key
+  std::string websocket_version;  // Sec-WebSocket-Version
   int hosts = 0;          // how many Host headers came: only one is right
   bool has_origin = false;
   bool expects_continue = false;
@@ -51,6 +56,7 @@ struct Header {
 struct Response {
   int status = 200;
   std::string_view content_type = "application/json";
+  std::string_view cache_control = "no-store";
   std::string body;
   std::vector<Header> headers;
   // Called if the client was gone before the answer could be written: gives back what it was handed.
@@ -65,6 +71,20 @@ class Exchange {
   virtual Task<Result<std::string>> read_some() = 0;
   // Adds to the answer. The first call begins it with status 200.
   virtual Task<Result<>> write(std::string piece) = 0;
+};
+
+// A WebSocket, as routes see it. Lives as long as its handler runs.
+class Socket {
+ public:
+  virtual ~Socket() = default;
+  // The next text; nothing when the connection has ended.
+  virtual Task<std::optional<std::string>> receive() = 0;
+  // Queues a whole frame. A client that does not read what it is sent is cut off: it comes back and reads what it missed.
+  virtual void send(std::string_view frame) = 0;
+  // Resumes when what was queued has left, or the connection has ended.
+  virtual Task<void> drained() = 0;
+  // Says why, and ends.
+  virtual void close(int code, std::string_view reason) = 0;
 };
 
 std::string_view reason_phrase(int status);

@@ -10,6 +10,7 @@
 
 #include "belfry/base/log.h"
 #include "belfry/server/connection.h"
+#include "belfry/server/hub.h"
 #include "belfry/server/routes.h"
 
 namespace belfry::server {
@@ -61,6 +62,9 @@ class HttpServer::Impl {
         sessions_(served.chats),
         scheduled_(served.scheduled, served.chats, served.times),
         webhooks_(served.webhooks),
+        coming_(clock, served.bus, served.chats, served.scheduled),
+        panel_(std::move(options_.panel)),
+        hub_(context, clock, served.bus, served.chats, guard_, tasks_, options_.timezone),
         tools_(served.tools, served.chats),
         status_(served.bus, served.store, !options_.token.empty(),
                 [this] { return static_cast<int>(connections_.size()); }) {
@@ -71,6 +75,9 @@ class HttpServer::Impl {
     sessions_.add_to(router_);
     scheduled_.add_to(router_);
     webhooks_.add_to(router_);
+    coming_.add_to(router_);
+    panel_.add_to(router_);
+    hub_.add_to(router_);
     tools_.add_to(router_);
     status_.add_to(router_);
   }
@@ -104,6 +111,7 @@ class HttpServer::Impl {
   Task<void> begin_stop(BootTime deadline) {
     status_.stopping();
     mailboxes_.stopping();
+    hub_.stopping();
     co_await messages_.finish_sends(deadline);
   }
 
@@ -177,6 +185,7 @@ class HttpServer::Impl {
       const Now now = clock_.now();
       shared_.now = now.boot;
       shared_.date = http_date(now.wall);
+      if (!shared_.closing) hub_.tick();
       const bool over = shared_.closing && now.boot >= close_deadline_;
       for (Connection* connection : connections_) {
         if (over) {
@@ -206,6 +215,9 @@ class HttpServer::Impl {
   SessionRoutes sessions_;
   ScheduledRoutes scheduled_;
   WebhookRoutes webhooks_;
+  ComingRoutes coming_;
+  PanelRoutes panel_;
+  Hub hub_;
   ToolRoutes tools_;
   StatusRoutes status_;
   Wake accept_wake_;

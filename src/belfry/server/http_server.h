@@ -26,6 +26,8 @@ struct ServerOptions {
   int port = 0;
   std::vector<std::string> allow_hosts;
   std::string token;
+  std::string timezone;          // the user's, for panels
+  std::vector<PanelFile> panel;  // what is served at /
   int connections_max = kConnectionsMax;
 };
 

@@ -83,6 +83,11 @@ class RequestParser::Impl final : public http::basic_parser<true> {
       case http::field::authorization: request.authorization = text; break;
       case http::field::content_type: request.content_type = text; break;
       case http::field::accept_language: request.accept_language = text; break;
+      case http::field::accept_encoding: request.accept_encoding = text; break;
+      case http::field::if_none_match: request.if_none_match = text; break;
+      case http::field::upgrade: request.upgrade = text; break;
+      case http::field::sec_websocket_key: request.websocket_key = text; break;
+      case http::field::sec_websocket_version: request.websocket_version = text; break;
       case http::field::content_encoding:
         if (!beast::iequals(value, "identity"))
           refuse(Errc::unsupported, fmt::format("Content-Encoding {} is not read; send the body as it is", text), 415,

@@ -6,7 +6,7 @@ namespace belfry::server {
 namespace {
 
 Router::Route make_route(Method method, std::string_view pattern) {
-  Router::Route route{.method = method, .before = pattern, .after = "", .handler = {}, .stream = {}};
+  Router::Route route{.method = method, .before = pattern, .after = "", .handler = {}, .stream = {}, .socket = {}};
   if (const std::size_t hole = pattern.find("{}"); hole != std::string_view::npos) {
     route.before = pattern.substr(0, hole);
     route.after = pattern.substr(hole + 2);
@@ -38,8 +38,20 @@ void Router::add(Method method, std::string_view pattern, Handler handler) {
 
 void Router::add_signed(Method method, std::string_view pattern, Handler handler, std::size_t body_bytes_max) {
   add(method, pattern, std::move(handler));
-  routes_.back().is_signed = true;
+  routes_.back().needs_token = false;
   routes_.back().body_bytes_max = body_bytes_max;
+}
+
+void Router::add_public(Method method, std::string_view pattern, Handler handler) {
+  add(method, pattern, std::move(handler));
+  routes_.back().needs_token = false;
+}
+
+void Router::add_socket(std::string_view pattern, SocketHandler handler) {
+  Route route = make_route(Method::get, pattern);
+  route.socket = std::move(handler);
+  route.needs_token = false;
+  routes_.push_back(std::move(route));
 }
 
 void Router::add_stream(Method method, std::string_view pattern, StreamHandler handler, std::size_t body_bytes_max) {

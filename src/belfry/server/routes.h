@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "belfry/base/task_group.h"
 #include "belfry/bus/message_bus.h"
@@ -10,7 +11,9 @@
 #include "belfry/chat/chats.h"
 #include "belfry/chat/private_messages.h"
 #include "belfry/chat/webhooks.h"
+#include "belfry/server/panel.h"
 #include "belfry/server/router.h"
+#include "belfry/server/socket_wire.h"
 #include "belfry/store/store.h"
 #include "belfry/tool/executor.h"
 
@@ -113,8 +116,36 @@ class SessionRoutes {
   Task<Response> get(Request request);
   Task<Response> lines(Request request);
   Task<Response> post(Request request);
+  Task<Response> draft(Request request);
 
   chat::Chats& chats_;
+};
+
+class ComingRoutes {
+ public:
+  ComingRoutes(Clock& clock, bus::MessageBus& bus, chat::Chats& chats, chat::PrivateMessages& scheduled)
+      : clock_(clock), bus_(bus), chats_(chats), scheduled_(scheduled) {}
+  void add_to(Router& router);
+
+ private:
+  Task<Response> coming(Request request);
+  Task<Result<std::vector<wire::ComingItem>>> collect(std::string id);
+  Task<Result<std::vector<wire::ComingItem>>> delayed_for(chat::Session session, std::string person);
+  Task<Result<bool>> is_said_in(chat::Session session, bus::MessageInfo message);
+
+  Clock& clock_;
+  bus::MessageBus& bus_;
+  chat::Chats& chats_;
+  chat::PrivateMessages& scheduled_;
+};
+
+class PanelRoutes {
+ public:
+  explicit PanelRoutes(std::vector<PanelFile> files) : files_(std::move(files)) {}
+  void add_to(Router& router);
+
+ private:
+  std::vector<PanelFile> files_;
 };
 
 class ScheduledRoutes {

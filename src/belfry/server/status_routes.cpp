@@ -24,11 +24,11 @@ void StatusRoutes::add_to(Router& router) {
   };
   router.add(Method::get, "/healthz", bound(&StatusRoutes::health));
   router.add(Method::get, "/metrics", bound(&StatusRoutes::metrics));
-  router.add(Method::get, "/", bound(&StatusRoutes::home));
-  router.add(Method::get, "/belfry.css",
-             [](Request) -> Task<Response> { co_return static_text("text/css; charset=utf-8", home_style()); });
-  router.add(Method::get, "/belfry.svg",
-             [](Request) -> Task<Response> { co_return static_text("image/svg+xml", home_icon()); });
+  router.add(Method::get, "/about", bound(&StatusRoutes::home));
+  router.add_public(Method::get, "/belfry.css",
+                    [](Request) -> Task<Response> { co_return static_text("text/css; charset=utf-8", home_style()); });
+  router.add_public(Method::get, "/belfry.svg",
+                    [](Request) -> Task<Response> { co_return static_text("image/svg+xml", home_icon()); });
 }
 
 Task<Response> StatusRoutes::health(Request) {

@@ -9,6 +9,7 @@
 
 #include "belfry/app/bench/agents_bench.h"
 #include "belfry/app/bench/bus_bench.h"
+#include "belfry/app/bench/panels_bench.h"
 #include "belfry/app/bench/schedule_bench.h"
 #include "belfry/app/bench/when_bench.h"
 #include "belfry/app/commands/commands.h"
@@ -51,27 +52,14 @@ std::filesystem::path own_folder(const std::string& data) {
   return folder;
 }
 
-void add_agents_bench(CLI::App& command) {
-  CLI::App* const agents =
-      add_command(command, "agents", "Agents that exchange messages: how many a second, and how it grows with them");
+// One that takes nothing but a folder.
+void add_plain_bench(CLI::App& command, const char* name, const char* what, void (*run)(const std::filesystem::path&)) {
+  CLI::App* const one = add_command(command, name, what);
   auto data = std::make_shared<std::string>();
-  agents->add_option("--data", *data, "Where to write; a folder of its own is made in it (default: the current one)");
-  on_run(agents, [data] {
+  one->add_option("--data", *data, "Where to write; a folder of its own is made in it (default: the current one)");
+  on_run(one, [data, run] {
     const std::filesystem::path folder = own_folder(*data);
-    bench::run_agents_bench(folder);
-    std::filesystem::remove_all(folder);
-  });
-}
-
-void add_schedule_bench(CLI::App& command) {
-  CLI::App* const schedule =
-      add_command(command, "schedule",
-                  "Scheduled private messages: creating, listing and saying them, with few and a million waiting");
-  auto data = std::make_shared<std::string>();
-  schedule->add_option("--data", *data, "Where to write; a folder of its own is made in it (default: the current one)");
-  on_run(schedule, [data] {
-    const std::filesystem::path folder = own_folder(*data);
-    bench::run_schedule_bench(folder);
+    run(folder);
     std::filesystem::remove_all(folder);
   });
 }
@@ -100,8 +88,15 @@ void add_bench(CLI::App& app) {
   CLI::App* const command = add_command(app, "bench", "Measure this machine");
   command->require_subcommand(1);
   add_when_bench(*command);
-  add_agents_bench(*command);
-  add_schedule_bench(*command);
+  add_plain_bench(*command, "agents", "Agents that exchange messages: how many a second, and how it grows with them",
+                  bench::run_agents_bench);
+  add_plain_bench(*command, "schedule",
+                  "Scheduled private messages: creating, listing and saying them, with few and a million waiting",
+                  bench::run_schedule_bench);
+  add_plain_bench(
+      *command, "panels",
+      "Panels that look at one chat: how soon a thousand of them have what is said, beside the raw loopback",
+      bench::run_panels_bench);
   CLI::App* const bus =
       add_command(*command, "bus", "The bus: one JSON object a line, beside probes of the raw disk and timer");
   auto flags = std::make_shared<Flags>();

@@ -1,0 +1,304 @@
+#include "belfry/server/hub.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "belfry/base/log.h"
+#include "belfry/net/websocket.h"
+
+namespace belfry::server {
+namespace {
+
+namespace websocket = net::websocket;
+
+constexpr int kCatchUpLines = 200;
+// Chats that one panel looks at: as many as its list shows.
+constexpr std::size_t kSubscriptionsMax = 500;
+// Sessions whose people are kept in mind.
+constexpr std::size_t kPeopleKept = 10'000;
+// The first frame comes with the connection.
+constexpr Nanos kHelloMax = std::chrono::seconds{10};
+// Close codes of our own: 4000 and up are free for that.
+constexpr int kBadFrame = 4400;
+constexpr int kUnauthorized = 4401;
+
+}  // namespace
+
+Hub::Hub(asio::io_context& context, Clock& clock, bus::MessageBus& bus, chat::Chats& chats, const Guard& guard,
+         TaskGroup& tasks, std::string timezone)
+    : context_(context),
+      clock_(clock),
+      bus_(bus),
+      chats_(chats),
+      guard_(guard),
+      tasks_(tasks),
+      timezone_(std::move(timezone)) {
+  chats_.listen(*this);
+}
+
+Hub::~Hub() { chats_.unlisten(*this); }
+
+void Hub::add_to(Router& router) {
+  router.add_socket("/v1/ws", [this](Request request, Socket& socket) { return serve(std::move(request), socket); });
+}
+
+void Hub::send(Client& client, const std::string& text) {
+  if (client.socket) client.socket->send(websocket::frame(websocket::Opcode::text, text));
+}
+
+// --- one client ---
+
+Task<void> Hub::serve(Request, Socket& socket) {
+  auto client = std::make_shared<Client>();
+  client->socket = &socket;
+  strangers_[client] = clock_.now().boot + kHelloMax;
+  struct Leave {
+    Hub& hub;
+    const std::shared_ptr<Client>& client;
+    ~Leave() { hub.leave(client); }
+  } leave{*this, client};
+  const bool known = co_await greet(client);
+  strangers_.erase(client);
+  if (!known) co_return;
+  while (auto text = co_await socket.receive()) {
+    auto frame = wire::read_client_frame(*text);
+    if (!frame) {
+      send(*client, wire::socket_error(frame.error(), "", ""));
+      continue;
+    }
+    co_await obey(client, std::move(*frame));
+  }
+}
+
+// The first frame says who is there. One without the right token hears nothing of anybody.
+Task<bool> Hub::greet(std::shared_ptr<Client> client) {
+  Socket& socket = *client->socket;
+  const auto text = co_await socket.receive();
+  if (!text) co_return false;
+  const auto refuse = [&socket](int code, const std::string& why) {
+    socket.close(code, why);
+    return false;
+  };
+  auto frame = wire::read_client_frame(*text);
+  if (!frame) co_return refuse(kBadFrame, frame.error().detail);
+  const auto* const hello = std::get_if<wire::Hello>(&*frame);
+  if (!hello) co_return refuse(kBadFrame, "the first frame is a hello");
+  if (const auto allowed = guard_.check_token(hello->token); !allowed)
+    co_return refuse(kUnauthorized, allowed.error().detail);
+  if (!chats_.is_person(hello->person))
+    co_return refuse(kBadFrame, fmt::format("there is no person \"{}\"", hello->person.substr(0, kIdBytesMax)));
+  client->person = hello->person;
+  clients_.insert(client);
+  by_person_[client->person].insert(client);
+  send(*client, wire::welcome(BELFRY_VERSION, now(), client->person, timezone_));
+  if (stopping_) send(*client, wire::stopping());
+  for (const wire::Hello::Known& session : hello->sessions) subscribe(client, session);
+  co_return true;
+}
+
+Task<void> Hub::obey(std::shared_ptr<Client> client, wire::ClientFrame frame) {
+  if (auto* const line = std::get_if<wire::SendLine>(&frame)) {
+    co_await post(client, std::move(line->post));
+  } else if (const auto* const wanted = std::get_if<wire::Subscribe>(&frame)) {
+    subscribe(client, wanted->known);
+  } else if (const auto* const unwanted = std::get_if<wire::Unsubscribe>(&frame)) {
+    unsubscribe(client, unwanted->session);
+  } else if (std::holds_alternative<wire::Ping>(frame)) {
+    send(*client, wire::pong(now()));
+  } else {
+    send(*client, wire::socket_error({Errc::invalid_argument, "hello was said already"}, "", ""));
+  }
+}
+
+// One after the other, so that what somebody says keeps its order.
+Task<void> Hub::post(std::shared_ptr<Client> client, chat::Post post) {
+  post.from = client->person;
+  const auto posted = co_await chats_.post(post);
+  send(*client, posted ? wire::sent(post, *posted) : wire::socket_error(posted.error(), post.session, post.key));
+}
+
+void Hub::leave(const std::shared_ptr<Client>& client) {
+  client->socket = nullptr;
+  while (!client->sessions.empty()) unsubscribe(client, std::string(client->sessions.begin()->first));
+  if (const auto mine = by_person_.find(client->person); mine != by_person_.end()) {
+    mine->second.erase(client);
+    if (mine->second.empty()) by_person_.erase(mine);
+  }
+  clients_.erase(client);
+  strangers_.erase(client);
+}
+
+// --- subscriptions ---
+
+void Hub::subscribe(const std::shared_ptr<Client>& client, const wire::Hello::Known& known) {
+  if (client->sessions.size() >= kSubscriptionsMax && !client->sessions.contains(known.session))
+    return send(*client, wire::socket_error({Errc::limit_exceeded,
+                                             fmt::format("a panel looks at {} chats at most", kSubscriptionsMax)},
+                                            known.session, ""));
+  const auto [entry, is_new] = client->sessions.try_emplace(known.session);
+  const bool catching_up = !is_new && !entry->second.live;
+  entry->second.sent = known.after;
+  entry->second.live = false;
+  by_session_[known.session].insert(client);
+  if (!catching_up) tasks_.spawn("catch up", catch_up(client, known.session));
+}
+
+void Hub::unsubscribe(const std::shared_ptr<Client>& client, const std::string& session) {
+  client->sessions.erase(session);
+  const auto here = by_session_.find(session);
+  if (here == by_session_.end()) return;
+  here->second.erase(client);
+  if (here->second.empty()) by_session_.erase(here);
+}
+
+// Stale after every co_await: the client may have left, or changed its mind.
+Hub::Subscription* Hub::find(const std::shared_ptr<Client>& client, const std::string& session) {
+  const auto found = client->sessions.find(session);
+  return client->socket && found != client->sessions.end() ? &found->second : nullptr;
+}
+
+Task<void> Hub::catch_up(std::shared_ptr<Client> client, std::string session) {
+  // A client of another person hears nothing of this chat.
+  const auto found = co_await chats_.session(session);
+  const bool member = found && found->has(client->person);
+  if (!member) {
+    const Error why =
+        found ? Error{Errc::not_found, fmt::format("there is no session \"{}\"", session)} : found.error();
+    send(*client, wire::socket_error(why, session, ""));
+    unsubscribe(client, session);
+    co_return;
+  }
+  while (Subscription* const before = find(client, session)) {
+    const std::int64_t after = before->sent;
+    const auto lines = co_await chats_.lines({.session = session, .after = after, .limit = kCatchUpLines});
+    Subscription* const here = find(client, session);
+    if (!here) co_return;
+    if (!lines) {
+      send(*client, wire::socket_error(lines.error(), session, ""));
+      unsubscribe(client, session);
+      co_return;
+    }
+    if (here->sent != after) continue;  // it asked for another place meanwhile
+    for (const chat::Line& line : *lines) {
+      send(*client, wire::message(session, line));
+      here->sent = line.seq;
+    }
+    if (lines->empty() && here->heard <= here->sent) {
+      here->live = true;
+      send(*client, wire::caught_up(session, here->sent));
+      for (const chat::Draft& draft : chats_.drafts(session)) send(*client, wire::draft(session, draft, false));
+      co_return;
+    }
+    if (client->socket) co_await client->socket->drained();
+  }
+}
+
+// --- what happens ---
+
+void Hub::said(const std::string& session, const chat::Line& line) {
+  if (clients_.empty()) return;
+  if (const auto here = by_session_.find(session); here != by_session_.end()) {
+    const std::string frame = websocket::frame(websocket::Opcode::text, wire::message(session, line));
+    const Clients clients = here->second;  // one that is cut off leaves the list
+    for (const std::shared_ptr<Client>& client : clients) {
+      Subscription* const subscription = find(client, session);
+      if (!subscription) continue;
+      if (!subscription->live || line.seq != subscription->sent + 1) {
+        subscription->heard = std::max(subscription->heard, line.seq);
+        const bool missed = subscription->live && line.seq > subscription->sent;
+        if (missed) subscribe(client, {.session = session, .after = subscription->sent});
+        continue;
+      }
+      subscription->sent = line.seq;
+      client->socket->send(frame);
+    }
+  }
+  const bool changes_what_comes = line.due_at || !line.closes.empty() || (line.question && line.question->answer_by);
+  if (changes_what_comes) coming_in(session);
+  if (const auto known = people_.find(session); known != people_.end())
+    return tell_others(session, known->second, line);
+  tasks_.spawn("people of a session", find_people(session, line));
+}
+
+Task<void> Hub::find_people(std::string session, chat::Line line) {
+  const auto found = co_await chats_.session(session);
+  if (!found) co_return;
+  if (people_.size() >= kPeopleKept) people_.clear();
+  people_[session] = found->people();
+  tell_others(session, found->people(), line);
+}
+
+// Panels of these people that do not look at the session right now.
+void Hub::tell_others(const std::string& session, const People& people, const chat::Line& line) {
+  std::string frame;
+  for (const std::string& person : people) {
+    const auto theirs = by_person_.find(person);
+    if (theirs == by_person_.end()) continue;
+    const Clients clients = theirs->second;
+    for (const std::shared_ptr<Client>& client : clients) {
+      if (!client->socket || client->sessions.contains(session)) continue;
+      if (frame.empty()) frame = websocket::frame(websocket::Opcode::text, wire::activity(session, line));
+      client->socket->send(frame);
+    }
+  }
+}
+
+void Hub::drafted(const std::string& session, const chat::Draft& draft, bool ended) {
+  const auto here = by_session_.find(session);
+  if (here == by_session_.end()) return;
+  const std::string text = wire::draft(session, draft, ended);
+  const Clients clients = here->second;
+  for (const std::shared_ptr<Client>& client : clients)
+    if (const Subscription* const subscription = find(client, session); subscription && subscription->live)
+      send(*client, text);
+}
+
+void Hub::coming_in(const std::string& session) {
+  if (!by_session_.contains(session)) return;
+  coming_.insert(session);
+  if (std::exchange(flush_posted_, true)) return;
+  asio::post(context_, [this] { flush_coming(); });
+}
+
+void Hub::coming_for(const std::string& person) {
+  const auto theirs = by_person_.find(person);
+  if (theirs == by_person_.end()) return;
+  for (const std::shared_ptr<Client>& client : theirs->second)
+    for (const auto& [session, subscription] : client->sessions) coming_in(session);
+}
+
+void Hub::flush_coming() {
+  flush_posted_ = false;
+  for (const std::string& session : std::exchange(coming_, {})) {
+    const auto here = by_session_.find(session);
+    if (here == by_session_.end()) continue;
+    const std::string text = wire::coming_changed(session);
+    const Clients clients = here->second;
+    for (const std::shared_ptr<Client>& client : clients) send(*client, text);
+  }
+}
+
+void Hub::tick() {
+  chats_.end_old_drafts();
+  const auto strangers = strangers_;  // one that is closed leaves the list
+  for (const auto& [client, deadline] : strangers)
+    if (clock_.now().boot >= deadline) client->socket->close(kBadFrame, "no hello came");
+  if (clients_.empty()) return;
+  const bus::Counts all = bus_.totals().live;
+  const Clients clients = clients_;
+  for (const std::shared_ptr<Client>& client : clients) {
+    std::string text = wire::counts(all, bus_.delayed_count(client->person));
+    if (text == client->counts) continue;
+    send(*client, text);
+    client->counts = std::move(text);
+  }
+}
+
+void Hub::stopping() {
+  stopping_ = true;
+  const Clients clients = clients_;
+  for (const std::shared_ptr<Client>& client : clients) send(*client, wire::stopping());
+}
+
+}  // namespace belfry::server

@@ -1,0 +1,378 @@
+#include "belfry/server/hub.h"
+
+#include <rapidcheck.h>
+
+#include <deque>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "belfry/net/websocket.h"
+#include "tests/support/world.h"
+
+namespace belfry::server {
+namespace {
+
+using testing::World;
+using namespace std::chrono_literals;
+
+std::string field(std::string_view frame, std::string_view name) {
+  const auto whole = json::parse(frame);
+  EXPECT_TRUE(whole.has_value()) << frame;
+  const auto found = json::find(*whole, name);
+  if (!found) return "";
+  return found->kind == json::Kind::string ? json::text(*found) : std::string(found->raw);
+}
+
+// A client's end of the wire, as the hub sees it.
+class TestSocket final : public Socket {
+ public:
+  Task<std::optional<std::string>> receive() override {
+    while (incoming_.empty() && !over_)
+      co_await suspend<int>([this](Resume<int> resume) { waiting_ = std::move(resume); });
+    if (incoming_.empty()) co_return std::nullopt;
+    std::string text = std::move(incoming_.front());
+    incoming_.pop_front();
+    co_return text;
+  }
+  void send(std::string_view frame) override {
+    net::websocket::Reader reader(net::websocket::Side::client, 1u << 22);
+    const auto read = reader.next(frame);
+    ASSERT_TRUE(read && *read);
+    frames.push_back((*read)->payload);
+  }
+  Task<void> drained() override { co_return; }
+  void close(int code, std::string_view reason) override {
+    close_code = code;
+    close_reason = reason;
+    end();
+  }
+
+  void say(std::string text) {
+    incoming_.push_back(std::move(text));
+    wake();
+  }
+  void end() {
+    over_ = true;
+    wake();
+  }
+  std::vector<std::string> of(std::string_view op) const {
+    std::vector<std::string> found;
+    for (const std::string& frame : frames)
+      if (field(frame, "op") == op) found.push_back(frame);
+    return found;
+  }
+  std::vector<std::int64_t> seqs() const {
+    std::vector<std::int64_t> all;
+    for (const std::string& frame : of("message")) all.push_back(std::stoll(field(frame, "seq")));
+    return all;
+  }
+
+  std::vector<std::string> frames;
+  int close_code = 0;
+  std::string close_reason;
+
+ private:
+  void wake() {
+    if (waiting_) std::exchange(waiting_, nullptr)(0);
+  }
+  std::deque<std::string> incoming_;
+  Resume<int> waiting_;
+  bool over_ = false;
+};
+
+// The hub of one life of the world, with its clients.
+struct Panels {
+  explicit Panels(World& world, std::string token = "")
+      : w(world),
+        guard({.listen_host = "127.0.0.1", .port = 1, .allow_hosts = {}, .token = std::move(token)}),
+        tasks(w.context()),
+        hub(w.context(), w.clock(), w.bus(), w.chats(), guard, tasks, "Asia/Shanghai") {
+    hub.add_to(router);
+  }
+  ~Panels() {
+    for (auto& socket : sockets) socket->end();
+    w.clock().settle();
+  }
+
+  TestSocket& connect() {
+    sockets.push_back(std::make_unique<TestSocket>());
+    Request request;
+    request.method = Method::get;
+    request.path = "/v1/ws";
+    std::string allow;
+    const auto route = router.find(request, allow);
+    tasks.spawn("client", (*route)->socket(Request(), *sockets.back()));
+    w.clock().settle();
+    return *sockets.back();
+  }
+  void say(TestSocket& socket, std::string text) {
+    socket.say(std::move(text));
+    w.clock().settle();
+  }
+  TestSocket& connect_to(const std::string& session, std::int64_t after = 0, const std::string& person = "ann") {
+    TestSocket& socket = connect();
+    say(socket,
+        fmt::format(R"({{"op":"hello","person":"{}","sessions":[{{"id":"{}","after":{}}}]}})", person, session, after));
+    return socket;
+  }
+
+  World& w;
+  Guard guard;
+  Router router;
+  TaskGroup tasks;
+  std::vector<std::unique_ptr<TestSocket>> sockets;
+  Hub hub;
+};
+
+class HubTest : public ::testing::Test {
+ protected:
+  HubTest() {
+    w.add("bot");
+    session = open("ann", "bot");
+  }
+  std::string open(const std::string& person, const std::string& agent) {
+    return w.run(w.chats().open({.people = {person}, .agents = {agent}}))->session.id;
+  }
+  void post(const std::string& text) { ASSERT_TRUE(w.run(w.chats().post({.session = session, .text = text}))); }
+  bus::Sent tell(std::string payload, Millis delay = 0ms) {
+    auto sent =
+        w.send({.to = "ann", .from = "bot", .payload = std::move(payload), .session_id = session, .delay = delay});
+    w.clock().settle();
+    return sent;
+  }
+
+  World w;
+  std::string session;
+};
+
+// G9
+TEST_F(HubTest, AClientHearsWhatItMissedAndThenWhatIsSaid) {
+  for (int i = 1; i <= 450; ++i) post(fmt::format("line {}", i));
+  Panels panels(w);
+  TestSocket& socket = panels.connect_to(session, 3);
+  EXPECT_EQ(field(socket.frames.at(0), "op"), "welcome");
+  EXPECT_EQ(field(socket.frames.at(0), "timezone"), "Asia/Shanghai");
+  ASSERT_EQ(socket.seqs().size(), 447u);
+  EXPECT_EQ(field(socket.frames.back(), "op"), "caughtUp");
+  post("and one more");
+  EXPECT_EQ(socket.seqs().back(), 451);
+  EXPECT_EQ(field(socket.frames.back(), "text"), "and one more");
+}
+
+// G9: whatever is said meanwhile, whoever comes, goes and comes again: each number once, in order, without gaps.
+RC_GTEST_PROP(Hub, EachNumberComesOnceAndInOrder, ()) {
+  World w;
+  w.add("bot");
+  const std::string session = w.run(w.chats().open({.people = {"ann"}, .agents = {"bot"}}))->session.id;
+  Panels panels(w);
+  struct Viewer {
+    TestSocket* socket;
+    std::int64_t after;
+  };
+  std::vector<Viewer> viewers;
+  std::int64_t said = 0;
+  std::vector<World::Pending<Result<chat::Posted>>> on_their_way;
+  const int steps = *rc::gen::inRange(5, 40);
+  for (int i = 0; i < steps; ++i) {
+    const int what = *rc::gen::inRange(0, 6);
+    if (what <= 2) {  // several at once, of which some are told in one turn of the loop
+      for (int j = *rc::gen::inRange(1, 4); j > 0; --j, ++said)
+        on_their_way.push_back(w.start_task(w.chats().post({.session = session, .text = "x"})));
+      if (*rc::gen::inRange(0, 2) == 0) w.clock().settle();
+    } else if (what <= 4 || viewers.empty()) {
+      const std::int64_t after = *rc::gen::inRange<std::int64_t>(0, said + 1);
+      viewers.push_back({&panels.connect_to(session, after), after});
+    } else {
+      const Viewer& viewer = viewers[*rc::gen::inRange<std::size_t>(0, viewers.size())];
+      const auto seen = viewer.socket->seqs();
+      const std::int64_t last = seen.empty() ? viewer.after : seen.back();
+      panels.say(*viewer.socket, fmt::format(R"({{"op":"subscribe","session":"{}","after":{}}})", session, last));
+    }
+  }
+  w.clock().settle();
+  for (const Viewer& viewer : viewers) {
+    const auto seen = viewer.socket->seqs();
+    RC_ASSERT(seen.size() == static_cast<std::size_t>(said - viewer.after));
+    for (std::size_t i = 0; i < seen.size(); ++i) RC_ASSERT(seen[i] == viewer.after + 1 + static_cast<std::int64_t>(i));
+  }
+}
+
+// G9: a repeat under the same key says nothing twice, and both are told where it stands.
+TEST_F(HubTest, WhatAClientSaysIsSaidOnce) {
+  Panels panels(w);
+  TestSocket& socket = panels.connect_to(session);
+  const std::string frame = fmt::format(R"({{"op":"send","session":"{}","text":"hello","key":"k1"}})", session);
+  panels.say(socket, frame);
+  panels.say(socket, frame);
+  EXPECT_EQ(socket.seqs(), std::vector<std::int64_t>{1});
+  ASSERT_EQ(socket.of("sent").size(), 2u);
+  EXPECT_EQ(socket.of("sent")[0], socket.of("sent")[1]);
+  EXPECT_EQ(w.counts("bot").pending, 1);
+}
+
+// Q7
+TEST_F(HubTest, OfTwoWhoPressOneWinsAndTheOtherIsTold) {
+  Panels panels(w);
+  TestSocket& first = panels.connect_to(session);
+  TestSocket& second = panels.connect_to(session);
+  tell(R"({"text":"tea?","quickReplies":["yes","no"]})");
+  const std::string question = field(first.frames.back(), "messageId");
+  const auto press = [&](int index, const char* key) {
+    return fmt::format(R"({{"op":"send","session":"{}","inReplyTo":"{}","quickReplyIndex":{},"text":"","key":"{}"}})",
+                       session, question, index, key);
+  };
+  first.say(press(0, "a"));
+  second.say(press(1, "b"));
+  w.clock().settle();
+  EXPECT_EQ(first.of("sent").size() + second.of("sent").size(), 1u);
+  const auto told = first.of("error").empty() ? second.of("error") : first.of("error");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(field(told[0], "error"), "already_answered");
+  EXPECT_EQ(first.seqs(), second.seqs());
+}
+
+// G19
+TEST_F(HubTest, WithoutTheTokenNothingIsHeard) {
+  Panels panels(w, "secret");
+  post("private");
+  for (const std::string hello :
+       {R"({"op":"hello","person":"ann","sessions":[]})", R"({"op":"hello","token":"wrong","person":"ann"})"}) {
+    TestSocket& socket = panels.connect();
+    panels.say(socket, hello);
+    EXPECT_EQ(socket.close_code, 4401);
+    EXPECT_TRUE(socket.frames.empty());
+  }
+  TestSocket& socket = panels.connect();
+  panels.say(socket,
+             fmt::format(R"({{"op":"hello","token":"secret","person":"ann","sessions":[{{"id":"{}"}}]}})", session));
+  EXPECT_EQ(socket.seqs().size(), 1u);
+}
+
+TEST_F(HubTest, WhoeverDoesNotBeginWithAHelloIsSentAway) {
+  Panels panels(w);
+  for (const std::string text : {R"({"op":"ping"})", "nonsense", R"({"op":"hello","person":"nobody"})",
+                                 R"({"op":"hello","sessions":[{"after":1}]})"}) {
+    TestSocket& socket = panels.connect();
+    panels.say(socket, text);
+    EXPECT_EQ(socket.close_code, 4400) << text;
+  }
+  TestSocket& silent = panels.connect();
+  panels.hub.tick();
+  EXPECT_EQ(silent.close_code, 0);
+  w.advance(10s);
+  panels.hub.tick();
+  EXPECT_EQ(silent.close_code, 4400);
+}
+
+// G19: somebody else's chat does not exist.
+TEST_F(HubTest, OthersChatsAreNotShown) {
+  open("bob", "bot");
+  Panels panels(w);
+  post("private");
+  TestSocket& socket = panels.connect_to(session, 0, "bob");
+  EXPECT_TRUE(socket.seqs().empty());
+  EXPECT_EQ(field(socket.of("error").at(0), "error"), "not_found");
+  post("more");
+  EXPECT_TRUE(socket.seqs().empty());
+  EXPECT_TRUE(socket.of("activity").empty());
+}
+
+TEST_F(HubTest, AFrameThatMakesNoSenseIsAnsweredAndHarmsNothing) {
+  Panels panels(w);
+  TestSocket& socket = panels.connect_to(session);
+  for (const char* const text :
+       {"[]", "{", R"({"op":"sing"})", R"({"op":"send","session":"x","text":"y"})", R"({"op":"send","key":1})",
+        R"({"op":"subscribe"})", R"({"op":"subscribe","session":"x","after":-1})", R"({"op":"hello"})",
+        R"({"op":"ping","loud":true})", R"({"op":"send","session":"nowhere","text":"y","key":"k"})"})
+    panels.say(socket, text);
+  EXPECT_EQ(socket.of("error").size(), 10u);
+  EXPECT_EQ(socket.close_code, 0);
+  panels.say(socket, R"({"op":"ping"})");
+  EXPECT_EQ(socket.of("pong").size(), 1u);
+}
+
+// A8: what happens in other chats of the person is said in short.
+TEST_F(HubTest, OtherChatsOfThePersonMakeThemselvesKnown) {
+  w.add("cat");
+  const std::string other = open("ann", "cat");
+  Panels panels(w);
+  TestSocket& socket = panels.connect_to(other);
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "钟";
+  tell(fmt::format(R"({{"text":"{}"}})", text));
+  const auto heard = socket.of("activity");
+  ASSERT_EQ(heard.size(), 1u);
+  EXPECT_EQ(field(heard[0], "session"), session);
+  EXPECT_EQ(field(heard[0], "text").size(), 600u);
+  EXPECT_TRUE(socket.seqs().empty());
+}
+
+// D11, P10
+TEST_F(HubTest, WhatIsComingIsToldWhenItChanges) {
+  Panels panels(w);
+  TestSocket& socket = panels.connect_to(session);
+  std::size_t told = 0;
+  const auto changed = [&] {
+    w.clock().settle();
+    const std::size_t before = std::exchange(told, socket.of("coming").size());
+    return told > before;
+  };
+  const auto task = *w.run(w.scheduled().create({.session = session, .text = "x", .send_at = testing::kNoon + 1h}));
+  EXPECT_TRUE(changed());
+  ASSERT_TRUE(w.run(w.scheduled().change(task.message.id, "", {.send_at = testing::kNoon + 2h})));
+  EXPECT_TRUE(changed());
+  ASSERT_TRUE(w.run(w.scheduled().cancel(task.message.id, "", "")));
+  EXPECT_TRUE(changed());
+  const auto sent = tell(R"({"text":"later"})", 1h);
+  EXPECT_TRUE(changed());
+  ASSERT_TRUE(w.run(w.bus().reschedule_after(sent.id, 3h)));
+  EXPECT_TRUE(changed());
+  panels.hub.tick();
+  EXPECT_EQ(field(socket.of("counts").at(0), "mine"), "1");
+  panels.hub.tick();
+  EXPECT_EQ(socket.of("counts").size(), 1u);  // nothing new
+  ASSERT_TRUE(w.run(w.bus().cancel(sent.id, "ann")));
+  EXPECT_TRUE(changed());
+  tell(R"({"text":"soon"})", 1s);
+  EXPECT_TRUE(changed());
+  w.advance(1s);
+  EXPECT_TRUE(changed());
+  post("nothing of that kind");
+  EXPECT_FALSE(changed());
+}
+
+// A3
+TEST_F(HubTest, ADraftGrowsAndGivesWayToItsLine) {
+  Panels panels(w);
+  TestSocket& early = panels.connect_to(session);
+  ASSERT_TRUE(w.run(w.chats().draft(session, {.id = "d1", .from = "bot", .text = "Once"})));
+  ASSERT_TRUE(w.run(w.chats().draft(session, {.id = "d1", .from = "bot", .text = "Once upon"})));
+  TestSocket& late = panels.connect_to(session);  // a reload in the middle
+  EXPECT_EQ(early.of("draft").size(), 2u);
+  ASSERT_EQ(late.of("draft").size(), 1u);
+  EXPECT_EQ(field(late.of("draft")[0], "text"), "Once upon");
+  tell(R"({"text":"Once upon a time","draftId":"d1"})");
+  EXPECT_EQ(field(late.of("draft").back(), "done"), "true");
+  EXPECT_EQ(late.seqs().size(), 1u);
+  EXPECT_TRUE(panels.connect_to(session).of("draft").empty());
+}
+
+TEST_F(HubTest, ADraftThatNobodyWritesAnyMoreIsOver) {
+  Panels panels(w);
+  TestSocket& socket = panels.connect_to(session);
+  ASSERT_TRUE(w.run(w.chats().draft(session, {.id = "d1", .from = "bot", .text = "Once"})));
+  w.advance(5min + 1ms);
+  panels.hub.tick();
+  EXPECT_EQ(field(socket.of("draft").back(), "done"), "true");
+  EXPECT_EQ(w.run(w.chats().draft(session, {.id = "", .from = "bot", .text = "x"})).error().code,
+            Errc::invalid_argument);
+  EXPECT_EQ(w.run(w.chats().draft(session, {.id = "d", .from = "cat", .text = "x"})).error().code,
+            Errc::invalid_argument);
+  EXPECT_EQ(w.run(w.chats().draft(session, {.id = "d", .from = "bot", .text = std::string(100'001, 'x')})).error().code,
+            Errc::too_large);
+}
+
+}  // namespace
+}  // namespace belfry::server

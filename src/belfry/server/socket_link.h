@@ -1,0 +1,57 @@
+// A connection that has become a WebSocket. Internal to the server, like Connection.
+//
+// One coroutine reads (whoever serves the client, through receive()); what is sent is written at once where the socket
+// takes it, and by a task of its own where it does not. Pings tell a client that is gone from one that is silent.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include "belfry/base/task_group.h"
+#include "belfry/base/time.h"
+#include "belfry/net/websocket.h"
+#include "belfry/server/http_message.h"
+#include "belfry/server/output.h"
+
+namespace belfry::server {
+
+class SocketLink final : public Socket {
+ public:
+  // `already_read` came behind the request that asked for the change.
+  SocketLink(asio::ip::tcp::socket& socket, std::string already_read, TaskGroup& tasks, BootTime now);
+
+  Task<std::optional<std::string>> receive() override;
+  void send(std::string_view frame) override;
+  Task<void> drained() override;
+  void close(int code, std::string_view reason) override;
+
+  // From the watchdog, once a second.
+  void tick(BootTime now);
+  void abort();
+  // Resumes when nothing refers to this any more; await it before destroying it.
+  Task<void> finish();
+
+ private:
+  Task<void> pump();
+  std::optional<std::string> take(net::websocket::Message message);
+  void left();
+
+  asio::ip::tcp::socket& socket_;
+  std::string input_;
+  net::websocket::Reader reader_;
+  Output output_;
+  TaskGroup& tasks_;
+  BootTime ping_at_;
+  BootTime end_by_ = BootTime::max();  // a close that was said and not answered
+  bool ping_unanswered_ = false;
+  bool pumping_ = false;
+  bool closing_ = false;  // a close was sent: nothing follows it
+  bool ended_ = false;
+  std::vector<Resume<int>> waiting_;  // for everything to have left
+};
+
+}  // namespace belfry::server
