@@ -143,7 +143,7 @@ export function ComingItemView({ session, item, onJump }: ComingItemProps): VNod
       <p class="coming-text" dir="auto">{item.text}</p>
       <p class="hint coming-who">
         <Avatar name={item.from} /><span dir="auto">{item.from}</span>
-        {item.to === undefined ? null : <span>{t("toName", { name: item.to })}</span>}
+        {item.to === undefined || item.to === panel.store.state.person ? null : <span>{t("toName", { name: item.to })}</span>}
         <span>· {t(KINDS[item.kind])}</span>
         {timeout ? <span>· {t(timeout)}</span> : null}{item.inOutbox ? <span>· {t("inOutbox")}</span> : null}
       </p>

@@ -98,7 +98,8 @@ export function follow(log: Log, line: Line): Followed {
   const last = log.runs[log.runs.length - 1];
   const joins = last !== undefined && lastSeq(last) === live;
   const runs = joins ? [...log.runs.slice(0, -1), appended(last, line)] : mergeRuns(log.runs, [[line]]);
-  return { log: { runs, live: line.seq, closings: withClosings(log.closings, [line]) }, outcome: "added" };
+  const followed = { runs, live: liveEnd(runs, line.seq), closings: withClosings(log.closings, [line]) };
+  return { log: followed, outcome: "added" };
 }
 
 /** The run in which this number is; without a number, or if nobody has it, the newest. */

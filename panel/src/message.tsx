@@ -8,7 +8,7 @@ import { MessageText } from "./message_text.tsx";
 import type { Entry } from "./outbox.ts";
 import { TimeButton } from "./punctuality.tsx";
 import { QuickReplies } from "./quick_replies.tsx";
-import { clockTime, dayNumber, exact } from "./times.ts";
+import { clockTime, clockTimeWithSeconds, dayNumber, exact } from "./times.ts";
 import type { Draft, Line } from "./types.ts";
 
 export interface MessageProps {
@@ -23,16 +23,19 @@ export interface MessageProps {
   highlighted: boolean;
 }
 
+const SHORT = 10 * 60_000; // below this the seconds matter
+
 function WrittenBefore({ line }: { line: Line }): VNode | null {
   const { t, language } = useSurroundings();
   if (line.dueAt === undefined && line.source !== "scheduled_send") return null;
   const written = Date.parse(line.createdAt);
   const due = Date.parse(line.dueAt ?? line.saidAt);
   const other = dayNumber(written) !== dayNumber(due);
-  const when = other ? exact(written, language) : clockTime(written);
+  const time = due - written < SHORT ? clockTimeWithSeconds : clockTime;
+  const when = other ? exact(written, language) : time(written);
   return (
     <span class="mark" title={`${t("asked")}: ${exact(written, language)}\n${t("due")}: ${exact(due, language)}`}>
-      <Icon name="clock" />{t("writtenDue", { written: when, due: clockTime(due) })}
+      <Icon name="clock" />{t("writtenDue", { written: when, due: time(due) })}
     </span>
   );
 }
@@ -69,7 +72,7 @@ function SpokenLine(props: MessageProps): VNode {
       aria-label={t("messageFrom", { name })} tabIndex={-1}>
       {own ? null : <Avatar name={line.from} />}
       <div class="content">
-        <Head name={name}><TimeButton line={line} /><WrittenBefore line={line} /></Head>
+        <Head name={name}><WrittenBefore line={line} /><TimeButton line={line} /></Head>
         <div class="bubble" dir="auto"><Body line={line} /></div>
         {question ? <QuickReplies {...props} question={question} /> : null}
       </div>

@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import { useSurroundings } from "./context.ts";
 import { clockTime, exact, precise, punctuality } from "./times.ts";
 import type { Line } from "./types.ts";
@@ -24,7 +24,6 @@ function Details({ line, id }: { line: Line; id: string }): VNode {
 export function TimeButton({ line }: { line: Line }): VNode {
   const { t, language } = useSurroundings();
   const [open, setOpen] = useState(false);
-  const place = useRef<HTMLSpanElement>(null);
   const id = useId();
   const said = Date.parse(line.saidAt);
 
@@ -33,24 +32,17 @@ export function TimeButton({ line }: { line: Line }): VNode {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key === "Escape") setOpen(false);
     };
-    const onPress = (event: PointerEvent): void => {
-      if (!place.current?.contains(event.target as Node)) setOpen(false);
-    };
     document.addEventListener("keydown", onKey);
-    document.addEventListener("pointerdown", onPress);
-    return () => {
-      document.removeEventListener("keydown", onKey);
-      document.removeEventListener("pointerdown", onPress);
-    };
+    return () => document.removeEventListener("keydown", onKey);
   }, [open]);
 
   return (
-    <span class="time" ref={place}>
+    <>
       <button type="button" class="time-button" title={exact(said, language)} aria-expanded={open} aria-controls={open ? id : undefined}
         aria-label={`${clockTime(said)}, ${t("punctuality")}`} onClick={() => setOpen(!open)}>
         {clockTime(said)}
       </button>
       {open ? <Details line={line} id={id} /> : null}
-    </span>
+    </>
   );
 }
