@@ -1,0 +1,115 @@
+// What the server says, after its shape was checked (shapes.ts), and what the page keeps of it.
+
+/** Milliseconds since 1970, by the server's clock unless a name says otherwise. */
+export type Millis = number;
+
+export type Source = "user" | "agent" | "scheduled_send" | "system" | "tool";
+export type QuestionState = "open" | "answered" | "closed" | "defaulted" | "expired";
+
+export interface Answer {
+  index?: number;
+  text?: string;
+  by?: string;
+  at?: string;
+}
+
+/** One line of a conversation. Its number is dense within the session and never changes. */
+export interface Line {
+  seq: number;
+  messageId: string;
+  from: string;
+  to?: string;
+  source: string;
+  text: string;
+  draftId?: string;
+  /** What to show if there is no text: the payload, as JSON, cut. */
+  payloadText?: string;
+  quickReplies?: string[];
+  questionState?: QuestionState;
+  answerBy?: string;
+  answer?: Answer;
+  inReplyTo?: string;
+  quickReplyIndex?: number;
+  closes?: string[];
+  createdAt: string;
+  saidAt: string;
+  dueAt?: string;
+}
+
+export interface Session {
+  id: string;
+  kind: "private" | "group";
+  title?: string;
+  timezone: string;
+  users: string[];
+  agents: string[];
+  lastSeq: number;
+  lastAt: string;
+  /** The last line, as far as it is known. */
+  lastFrom?: string;
+  lastText?: string;
+}
+
+export interface Agent {
+  id: string;
+  kind: string;
+}
+
+export type ComingKind = "message" | "scheduled" | "question";
+
+export interface ComingItem {
+  kind: ComingKind;
+  id: string;
+  from: string;
+  to?: string;
+  at: string;
+  createdAt?: string;
+  text: string;
+  seq?: number;
+  onTimeout?: string;
+  inOutbox?: boolean;
+  quickReplies?: string[];
+}
+
+export interface Draft {
+  session: string;
+  draftId: string;
+  from: string;
+  text: string;
+  /** By the browser's clock: drafts whose writer is gone are dropped. */
+  heardAt: Millis;
+}
+
+export interface Counts {
+  delayed: number;
+  pending: number;
+  mine: number;
+}
+
+export interface Failure {
+  error: string;
+  message: string;
+}
+
+export type Phase = "connecting" | "online" | "offline" | "stopping" | "unauthorized";
+
+/** What the socket hands on; every frame of the server, checked. */
+export type ServerFrame =
+  | { op: "welcome"; version: string; now: string; person: string; timezone: string }
+  | { op: "message"; session: string; line: Line }
+  | { op: "caughtUp"; session: string; seq: number }
+  | { op: "activity"; session: string; seq: number; from: string; source: string; text: string }
+  | { op: "sent"; key: string; session: string; messageId: string; seq: number; warnings: string[] }
+  | { op: "error"; key?: string; session?: string; error: string; message: string }
+  | { op: "draft"; session: string; draftId: string; from: string; text: string; done: boolean }
+  | { op: "coming"; session: string }
+  | { op: "counts"; counts: Counts }
+  | { op: "pong"; now: string }
+  | { op: "stopping" };
+
+export type ClientFrame =
+  | { op: "hello"; token?: string; person: string; sessions: { id: string; after: number }[] }
+  | { op: "subscribe"; session: string; after: number }
+  | { op: "unsubscribe"; session: string }
+  | { op: "send"; session: string; text: string; key: string; inReplyTo?: string; quickReplyIndex?: number }
+  | { op: "ping" };

@@ -1,0 +1,206 @@
+// What the tests share: one `belfry serve` for a test, a Chromium, and waiting without sleeping.
+//
+// The program is $BELFRY, or build/release/belfry. With $BELFRY_PANEL_DIR it serves the panel from that folder.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+export const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
+export const BELFRY = process.env.BELFRY ?? join(ROOT, "build/release/belfry");
+export const PATIENCE = 20_000; // until a test gives up waiting
+
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const CHROMIUM_FLAGS = [
+  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync",
+];
+
+/** Waits until the function returns something that is true, and returns that; asks again and again, since nobody tells. */
+export async function until(what, ask) {
+  const deadline = performance.now() + PATIENCE;
+  for (;;) {
+    const found = await ask();
+    if (found) return found;
+    if (performance.now() > deadline) throw new Error(`waited in vain: ${what}`);
+    await new Promise((done) => setTimeout(done, 15));
+  }
+}
+
+/** One `belfry serve` with a data directory, which it can be ended and started again with. */
+export class Server {
+  static async start(flags = []) {
+    const server = new Server();
+    server.data = await mkdtemp(join(tmpdir(), "belfry-browser-"));
+    server.flags = flags;
+    server.listen = "127.0.0.1:0";
+    await server.run();
+    return server;
+  }
+
+  async run() {
+    const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("BELFRY") || name === "BELFRY_PANEL_DIR"));
+    this.process = spawn(BELFRY, ["serve", "--listen", this.listen, "--data", this.data, ...this.flags], { env: environment });
+    this.ended = new Promise((done) => this.process.once("exit", done));
+    this.log = "";
+    this.process.stderr.on("data", (piece) => { this.log = (this.log + piece).slice(-20_000); });
+    let said = "";
+    this.process.stdout.on("data", (piece) => { said += piece; });
+    const address = await until("the line with the address", () => {
+      if (this.process.exitCode !== null) throw new Error(`the server ended: ${this.log}`);
+      return /http:\/\/([^\s/]+:\d+)/.exec(said)?.[1];
+    });
+    this.listen = address; // the same again after a restart
+    this.url = `http://${address}`;
+  }
+
+  /** Ends it and waits until it has ended. */
+  async end(signal = "SIGTERM") {
+    if (this.process.exitCode === null && this.process.signalCode === null) this.process.kill(signal);
+    await this.ended;
+  }
+
+  async restart(signal) {
+    await this.end(signal);
+    await this.run();
+  }
+
+  async remove() {
+    await this.end("SIGKILL");
+    await rm(this.data, { recursive: true, force: true });
+  }
+
+  /** The status and the parsed body. */
+  call(method, path, body, headers = {}) {
+    return new Promise((done, fail) => {
+      const text = body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body);
+      const given = text === undefined ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(text) };
+      const asked = request(this.url + path, { method, headers: { ...given, ...headers } }, (answer) => {
+        const pieces = [];
+        answer.on("data", (piece) => pieces.push(piece));
+        answer.on("end", () => {
+          const raw = Buffer.concat(pieces).toString();
+          let parsed;
+          try { parsed = JSON.parse(raw); } catch { parsed = raw; }
+          done({ status: answer.statusCode, body: parsed, headers: answer.headers });
+        });
+      });
+      asked.on("error", fail);
+      asked.end(text);
+    });
+  }
+
+  async ok(method, path, body, headers) {
+    const answer = await this.call(method, path, body, headers);
+    assert.ok(answer.status < 300, `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer.body;
+  }
+
+  async addAgent(id = "bot") {
+    await this.ok("POST", "/v1/agents", { id });
+    return id;
+  }
+
+  /** A private session of the user with a fresh agent that says only what a test says in its name. */
+  async session(agent = "bot", more = {}) {
+    await this.call("POST", "/v1/agents", { id: agent });
+    return (await this.ok("POST", "/v1/sessions", { kind: "private", user: "user", agent, ...more })).sessionId;
+  }
+
+  /** The agent says something, at once unless a delay is given. */
+  say(session, payload, more = {}) {
+    const whole = typeof payload === "string" ? { text: payload } : payload;
+    return this.ok("POST", "/v1/messages", { to: "user", from: "bot", sessionId: session, payload: whole, ...more });
+  }
+
+  async lines(session) {
+    const all = [];
+    for (;;) {
+      const { messages } = await this.ok("GET", `/v1/sessions/${session}/messages?after=${all.at(-1)?.seq ?? 0}&limit=500`);
+      if (messages.length === 0) return all;
+      all.push(...messages);
+    }
+  }
+
+  /** Many messages at once, the fast way in. */
+  async batch(session, texts) {
+    const lines = texts.map((text) => JSON.stringify({ to: "user", from: "bot", sessionId: session, payload: { text } }));
+    await this.ok("POST", "/v1/messages:batch", lines.join("\n"), { "content-type": "application/x-ndjson" });
+    await until("all lines said", async () => (await this.ok("GET", `/v1/sessions/${session}`)).lastSeq >= texts.length);
+  }
+}
+
+let browser;
+
+/** One Chromium for all tests of a file; every test has contexts, and so storages, of its own. */
+export async function openBrowser() {
+  browser ??= await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_FLAGS });
+  return browser;
+}
+
+export async function closeBrowser() {
+  await browser?.close();
+  browser = undefined;
+}
+
+export async function newContext(options = {}) {
+  const context = await (await openBrowser()).newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB", timezoneId: "Asia/Shanghai", ...options });
+  context.setDefaultTimeout(PATIENCE);
+  return context;
+}
+
+/** What must not happen in any page: errors, requests that leave the origin, dialogs, scripts of others. */
+export function watch(page, origin) {
+  const seen = { errors: [], strays: [], dialogs: [] };
+  page.on("pageerror", (error) => seen.errors.push(String(error)));
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(origin) && !url.startsWith("data:") && !url.startsWith("blob:")) seen.strays.push(url);
+  });
+  page.on("dialog", (dialog) => {
+    seen.dialogs.push(dialog.message());
+    void dialog.dismiss();
+  });
+  return seen;
+}
+
+/** Opens the panel and waits until it is connected. */
+export async function openPanel(context, server, session, query = "") {
+  const page = await context.newPage();
+  page.seen = watch(page, server.url);
+  await page.goto(`${server.url}/${query}${session ? `#${session}` : ""}`);
+  await online(page);
+  return page;
+}
+
+export async function online(page) {
+  await page.waitForFunction(() => document.querySelector(".app") && !document.querySelector(".bar-connecting, .bar-offline, .bar-stopping"));
+}
+
+/** The numbers that are shown, from top to bottom. */
+export function shownSeqs(page) {
+  return page.$$eval("[data-seq]", (all) => all.map((each) => Number(each.dataset.seq)));
+}
+
+export function shownTexts(page) {
+  return page.$$eval("[data-seq] .bubble", (all) => all.map((each) => each.innerText.trim()));
+}
+
+/** Each number once and in order, and all of them if `last` is given. */
+export function assertDense(seqs, last) {
+  seqs.forEach((seq, index) => index > 0 && assert.equal(seq, seqs[index - 1] + 1, `in order and without gaps: ${seqs}`));
+  if (last !== undefined) assert.equal(seqs.at(-1), last);
+}
+
+export function bubble(page, seq) {
+  return page.locator(`[data-seq="${seq}"]`);
+}
+
+export async function type(page, text) {
+  await page.getByRole("textbox", { name: /Write a message|写一条消息/ }).fill(text);
+  await page.keyboard.press("Enter");
+}
