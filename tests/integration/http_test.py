@@ -81,7 +81,7 @@ class Server:
             data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
             connection.request(method, path, data, sent)
             response = connection.getresponse()
-            response.text = response.read().decode()
+            response.text = response.read().decode(errors="replace")
             return response
         finally:
             connection.close()
