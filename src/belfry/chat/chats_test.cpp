@@ -617,6 +617,7 @@ TEST_F(ChatTest, DataOfTheFirstVersionKeepsItsPrivateConversationsAndKeys) {
   ASSERT_TRUE(type("the older one was used last"));
   execute(
       "DROP TABLE private_pair; DROP INDEX line_key_used; ALTER TABLE line_key DROP COLUMN used_ms;"
+      "ALTER TABLE line DROP COLUMN due_ms;"
       "UPDATE schema_version SET version = 1 WHERE part = 'chat'");
   w.restart();
 
@@ -627,6 +628,44 @@ TEST_F(ChatTest, DataOfTheFirstVersionKeepsItsPrivateConversationsAndKeys) {
   const auto again = post({.text = "hello", .key = "k"});
   ASSERT_TRUE(again);
   EXPECT_TRUE(again->repeated);
+}
+
+// A8, D6: asked, due and said are three times, and all of them stay on record.
+TEST_F(ChatTest, ALineThatHadToWaitSaysWhenItWasDue) {
+  w.send({.to = kAnn, .from = kBot, .payload = R"({"text":"now"})", .session_id = session});
+  w.send({.to = kAnn, .from = kBot, .payload = R"({"text":"later"})", .session_id = session, .delay = 5min});
+  w.advance(5min);
+  w.restart();
+  const auto log = lines();
+  ASSERT_EQ(log.size(), 2u);
+  EXPECT_FALSE(log[0].due_at);
+  EXPECT_EQ(log[1].created_at, testing::kNoon);
+  EXPECT_EQ(log[1].due_at, testing::kNoon + 5min);
+  EXPECT_EQ(log[1].said_at, testing::kNoon + 5min);
+}
+
+TEST_F(ChatTest, LinesAreFoundByWhatTheySay) {
+  for (int i = 1; i <= 30; ++i) ASSERT_TRUE(type(i % 10 == 0 ? fmt::format("Tea {} 喝茶", i) : "nothing"));
+  const auto find = [&](std::string text, std::int64_t before, int limit) {
+    return w.run(w.chats().search({.session = session, .text = std::move(text), .before = before, .limit = limit}));
+  };
+  const auto seqs = [](const Result<ChatTables::Found>& found) {
+    std::vector<std::int64_t> all;
+    for (const Line& line : found->lines) all.push_back(line.seq);
+    return all;
+  };
+  EXPECT_EQ(seqs(find("tea", INT64_MAX, 50)), (std::vector<std::int64_t>{10, 20, 30}));
+  EXPECT_EQ(seqs(find("喝茶", INT64_MAX, 50)).size(), 3u);
+  EXPECT_TRUE(seqs(find("text", INT64_MAX, 50)).empty());  // a word of the payload's form, not of the text
+  EXPECT_TRUE(seqs(find("%", INT64_MAX, 50)).empty());
+  const auto page = find("TEA", INT64_MAX, 2);
+  EXPECT_EQ(seqs(page), (std::vector<std::int64_t>{20, 30}));
+  EXPECT_TRUE(page->more);
+  const auto rest = find("TEA", page->examined_to, 2);
+  EXPECT_EQ(seqs(rest), std::vector<std::int64_t>{10});
+  EXPECT_FALSE(rest->more);
+  EXPECT_EQ(find(" ", INT64_MAX, 2).error().code, Errc::empty_text);
+  EXPECT_EQ(w.run(w.chats().search({.session = "none", .text = "x"})).error().code, Errc::not_found);
 }
 
 // Q7
