@@ -41,7 +41,7 @@ struct Request {
   std::string upgrade;            // what the connection is to become
   std::string websocket_key;      // Sec-WebSocket-Key
   std::string websocket_version;  // Sec-WebSocket-Version
-  int hosts = 0;          // how many Host headers came: only one is right
+  int hosts = 0;                  // how many Host headers came: only one is right
   bool has_origin = false;
   bool expects_continue = false;
   std::string body;
