@@ -122,7 +122,7 @@ export function QuickReplies(props: QuickRepliesProps): VNode {
         {enabled && line.answerBy !== undefined ? <Deadline at={line.answerBy} /> : null}
         {words === undefined ? null : <span>{words}</span>}
       </div>
-      {press?.state === "failed" ? <FailedPress press={press} /> : null}
+      {press?.state === "failed" && question.state === "open" ? <FailedPress press={press} /> : null}
     </div>
   );
 }
