@@ -1,5 +1,5 @@
-import type { VNode } from "preact";
-import { useState } from "preact/hooks";
+import type { RefObject, VNode } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Outcome } from "./api.ts";
 import { Avatar } from "./avatar.tsx";
 import { useNow, useSurroundings, type Surroundings } from "./context.ts";
@@ -99,20 +99,40 @@ function Cancel({ item, onDone }: PartProps): VNode {
 
 type Open = "edit" | "snooze" | "cancel" | undefined;
 
+/** What was pressed is gone when something else stands in its place: the focus goes to that, and not to nowhere. */
+function useFocusInside(place: RefObject<HTMLDivElement | null>, open: Open): void {
+  const before = useRef(open);
+  useEffect(() => {
+    if (before.current !== open) place.current?.querySelector<HTMLElement>("textarea, input, button")?.focus();
+    before.current = open;
+  }, [open]);
+}
+
 function Actions({ item }: { item: ComingItem }): VNode {
   const { panel, t } = useSurroundings();
   const act = useAction();
   const [open, setOpen] = useState<Open>();
+  const place = useRef<HTMLDivElement>(null);
+  useFocusInside(place, open);
   const close = (): void => setOpen(undefined);
-  if (open === "edit") return <Editor item={item} onDone={close} />;
-  if (open === "snooze") return <Snooze item={item} onDone={close} />;
-  if (open === "cancel") return <Cancel item={item} onDone={close} />;
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key !== "Escape" || open === undefined) return;
+    event.preventDefault();
+    close();
+  };
   return (
-    <div class="buttons wrap">
-      <button type="button" class="quiet small" onClick={() => setOpen("edit")}>{t("edit")}</button>
-      <button type="button" class="quiet small" onClick={() => setOpen("snooze")}>{t("snooze")}</button>
-      <button type="button" class="quiet small" onClick={() => void act(panel.coming.sendNow(item), t("doneSent"))}>{t("sendNow")}</button>
-      <button type="button" class="quiet small" onClick={() => setOpen("cancel")}>{t("cancel")}</button>
+    <div ref={place} onKeyDown={onKeyDown}>
+      {open === "edit" ? <Editor item={item} onDone={close} /> : null}
+      {open === "snooze" ? <Snooze item={item} onDone={close} /> : null}
+      {open === "cancel" ? <Cancel item={item} onDone={close} /> : null}
+      {open === undefined ? (
+        <div class="buttons wrap">
+          <button type="button" class="quiet small" onClick={() => setOpen("edit")}>{t("edit")}</button>
+          <button type="button" class="quiet small" onClick={() => setOpen("snooze")}>{t("snooze")}</button>
+          <button type="button" class="quiet small" onClick={() => void act(panel.coming.sendNow(item), t("doneSent"))}>{t("sendNow")}</button>
+          <button type="button" class="quiet small" onClick={() => setOpen("cancel")}>{t("cancel")}</button>
+        </div>
+      ) : null}
     </div>
   );
 }
@@ -148,7 +168,7 @@ export function ComingItemView({ session, item, onJump }: ComingItemProps): VNod
         {timeout ? <span>· {t(timeout)}</span> : null}{item.inOutbox ? <span>· {t("inOutbox")}</span> : null}
       </p>
       {item.kind === "question"
-        ? <div class="buttons"><button type="button" class="quiet small" onClick={jump}>{t("goTo")}</button></div>
+        ? <div class="buttons wrap"><button type="button" class="quiet small" onClick={jump}>{t("goTo")}</button></div>
         : <Actions item={item} />}
     </li>
   );

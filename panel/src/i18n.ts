@@ -241,7 +241,7 @@ const zh: Record<Key, string> = {
   defaulted: "时间到，已采用“{text}”",
   expired: "时间到，没有人回答",
   answerFailed: "你的回答没有发出：{reason}",
-  answerIn: "请在 {time} 前回答",
+  answerIn: "截止：{time}",
   coming: "将要发生",
   comingOpen: "查看将要发生的事",
   comingEmpty: "这里还没有安排。",

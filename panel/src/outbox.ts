@@ -114,6 +114,12 @@ export function settle(entries: readonly Entry[], session: string, live: number)
   return entries.some(over) ? entries.filter((entry) => !over(entry)) : (entries as Entry[]);
 }
 
+/** A question that is over needs no retry of a press that failed. */
+export function dropFailedPresses(entries: readonly Entry[], closed: readonly string[] | undefined): readonly Entry[] {
+  if (!closed || entries.length === 0) return entries;
+  return entries.filter((entry) => entry.state !== "failed" || entry.quickReplyIndex === undefined || !closed.includes(entry.inReplyTo ?? ""));
+}
+
 /** The press of a quick reply that is on its way, or failed, for this question. */
 export function pressOf(entries: readonly Entry[], messageId: string): Entry | undefined {
   return entries.findLast((entry) => entry.inReplyTo === messageId && entry.quickReplyIndex !== undefined);

@@ -332,9 +332,9 @@ export class Panel {
     this.postman.discard(key);
   }
 
+  /** Read in the zone in which every time on this page is shown. */
   when(text: string): Promise<Outcome<Reading>> {
-    const { current, sessions, timezone: zone } = this.store.state;
-    return this.api.when(text, sessions.get(current ?? "")?.timezone ?? zone);
+    return this.api.when(text, timezone().timezone ?? this.store.state.timezone);
   }
 
   // -- who --

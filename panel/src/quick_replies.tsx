@@ -7,6 +7,8 @@ import type { Entry } from "./outbox.ts";
 import { countdown, exact } from "./times.ts";
 import type { Line } from "./types.ts";
 
+const LONG = 60; // characters; more than a label, so it is set like a text
+
 export interface QuickRepliesProps {
   session: string;
   line: Line;
@@ -110,7 +112,7 @@ export function QuickReplies(props: QuickRepliesProps): VNode {
       <div class="replies-row" role="group" aria-label={t("quickReplies")} title={enabled ? t("quickRepliesKeys") : undefined}
         ref={group} tabIndex={-1} onKeyDown={onKeyDown} data-state={pending ? "pending" : question.state}>
         {replies.map((reply, index) => (
-          <button key={index} type="button" class="reply" dir="auto" disabled={!enabled} aria-pressed={index === chosen}
+          <button key={index} type="button" class={reply.length > LONG ? "reply reply-long" : "reply"} dir="auto" disabled={!enabled} aria-pressed={index === chosen}
             tabIndex={index === place ? 0 : -1} onFocus={() => setPlace(index)} onClick={() => choose(index)}>
             {index === chosen ? <Icon name="check" /> : null}<span>{reply}</span>
           </button>
@@ -120,7 +122,7 @@ export function QuickReplies(props: QuickRepliesProps): VNode {
         {enabled && line.answerBy !== undefined ? <Deadline at={line.answerBy} /> : null}
         {words === undefined ? null : <span>{words}</span>}
       </div>
-      {press?.state === "failed" ? <FailedPress press={press} /> : null}
+      {press?.state === "failed" && question.state === "open" ? <FailedPress press={press} /> : null}
     </div>
   );
 }

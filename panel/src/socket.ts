@@ -101,7 +101,7 @@ export class Socket {
     const frame = this.parse(data);
     if (!frame) return;
     if (frame.op === "welcome") this.attempt = 0;
-    this.stopping = frame.op === "stopping" || (this.stopping && frame.op !== "welcome");
+    if (frame.op === "stopping") this.stopping = true;
     this.events.onFrame(frame);
   }
 
@@ -129,7 +129,9 @@ export class Socket {
       return;
     }
     if (this.stopped) return;
+    // A server that said so is expected back; if it is not at the first try, it is away like any other.
     this.events.onPhase(this.stopping ? "stopping" : "offline");
+    this.stopping = false;
     this.retryTimer = setTimeout(() => this.reconnectNow(), backoff(this.attempt++, Math.random()));
   }
 }

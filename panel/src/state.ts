@@ -135,7 +135,7 @@ function onLine(state: State, session: string, line: Line, heardAt: Millis): Sta
   const { log, outcome } = follow(logOf(state, session), line);
   if (outcome !== "added") return line.draftId === undefined ? state : endDraft(state, session, line.draftId, heardAt);
   const withLog = previewOf(putLog(state, session, log), session, line);
-  const settled = { ...withLog, outbox: outbox.settle(withLog.outbox, session, log.live ?? 0) };
+  const settled = { ...withLog, outbox: outbox.settle(outbox.dropFailedPresses(withLog.outbox, line.closes), session, log.live ?? 0) };
   return line.draftId === undefined ? settled : endDraft(settled, session, line.draftId, heardAt);
 }
 

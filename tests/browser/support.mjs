@@ -47,10 +47,13 @@ export class Server {
     this.process = spawn(BELFRY, ["serve", "--listen", this.listen, "--data", this.data, ...this.flags], { env: environment });
     this.ended = new Promise((done) => this.process.once("exit", done));
     this.log = "";
+    let missing;
+    this.process.once("error", (error) => { missing = error; });
     this.process.stderr.on("data", (piece) => { this.log = (this.log + piece).slice(-20_000); });
     let said = "";
     this.process.stdout.on("data", (piece) => { said += piece; });
     const address = await until("the line with the address", () => {
+      if (missing) throw new Error(`${BELFRY} cannot be started (set BELFRY): ${missing.message}`);
       if (this.process.exitCode !== null) throw new Error(`the server ended: ${this.log}`);
       return /http:\/\/([^\s/]+:\d+)/.exec(said)?.[1];
     });
@@ -203,4 +206,52 @@ export function bubble(page, seq) {
 export async function type(page, text) {
   await page.getByRole("textbox", { name: /Write a message|写一条消息/ }).fill(text);
   await page.keyboard.press("Enter");
+}
+
+/**
+ * Stands between the page and the server's socket. `fromServer` and `fromPage` get each frame, parsed, and return what goes
+ * on: the frame, another one, or nothing. The sockets that are open can be cut.
+ */
+export async function interpose(target, { fromServer = (frame) => frame, fromPage = (frame) => frame } = {}) {
+  const open = new Set();
+  await target.routeWebSocket(/\/v1\/ws$/, (page) => {
+    const server = page.connectToServer();
+    const socket = {
+      say: (frame) => page.send(JSON.stringify(frame)),
+      ask: (frame) => server.send(JSON.stringify(frame)),
+      cut: async () => {
+        open.delete(socket);
+        await Promise.allSettled([page.close({ code: 4000 }), server.close({ code: 4000 })]);
+      },
+    };
+    open.add(socket);
+    page.onClose(() => { open.delete(socket); void server.close(); });
+    server.onClose((code, reason) => { open.delete(socket); void page.close({ code, reason }); });
+    page.onMessage((text) => {
+      const frame = fromPage(JSON.parse(text), socket);
+      if (frame) server.send(JSON.stringify(frame));
+    });
+    server.onMessage((text) => {
+      const frame = fromServer(JSON.parse(text), socket);
+      if (frame) page.send(JSON.stringify(frame));
+    });
+  });
+  return { open, cutAll: () => Promise.all([...open].map((socket) => socket.cut())) };
+}
+
+/** A test with a server and a context of its own, which are gone when it ends; the page must not have had an error. */
+export function withServer(work, { flags = [], context: options = {} } = {}) {
+  return async () => {
+    const server = await Server.start(flags);
+    const context = await newContext(options);
+    try {
+      await work(server, context);
+      for (const page of context.pages()) {
+        assert.deepEqual(page.seen ?? { errors: [], strays: [], dialogs: [] }, { errors: [], strays: [], dialogs: [] });
+      }
+    } finally {
+      await context.close();
+      await server.remove();
+    }
+  };
 }
