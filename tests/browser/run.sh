@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The panel in a real Chromium, against the real program:
+#   tests/browser/run.sh [BELFRY]                     all tests, with build/release/belfry unless another program is named
+#   tests/browser/run.sh BELFRY quick_replies.test.mjs
+set -euo pipefail
+BELFRY=$(realpath "${1:-$(dirname "${BASH_SOURCE[0]}")/../../build/release/belfry}")
+export BELFRY
+shift || true
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+exec {lock}>.build-lock
+flock "$lock"
+if [[ ! -f node_modules/.package-lock.json || package-lock.json -nt node_modules/.package-lock.json ]]; then
+  npm ci --no-audit --no-fund --loglevel=error >&2
+  touch node_modules/.package-lock.json
+fi
+exec {lock}>&-
+
+files=("$@")
+if (( ${#files[@]} == 0 )); then files=(*.test.mjs); fi
+# A Node of their own: that of Debian 12 is too old for Playwright.
+exec node_modules/node/bin/node --test --test-concurrency=1 "${files[@]}"
