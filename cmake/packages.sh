@@ -51,6 +51,19 @@ need_packages() {
     "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -q install --no-install-recommends -y "${missing[@]}" >&2
 }
 
+# Fetches what a folder's lock file names, once and again when that changes. Whoever comes meanwhile waits.
+need_npm_packages() {
+  local folder=$1 lock
+  exec {lock}>"$folder/.build-lock"
+  flock "$lock"
+  if [[ ! -f $folder/node_modules/.package-lock.json ||
+        $folder/package-lock.json -nt $folder/node_modules/.package-lock.json ]]; then
+    npm --prefix "$folder" ci --no-audit --no-fund --loglevel=error >&2
+    touch "$folder/node_modules/.package-lock.json"
+  fi
+  exec {lock}>&-
+}
+
 # Builds targets in a build folder. Says how far it is, shows what went wrong, and is silent if there is nothing to do.
 #   build_with_ninja build/release belfry
 build_with_ninja() {

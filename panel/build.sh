@@ -5,14 +5,13 @@ set -euo pipefail
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")"
+# shellcheck source=../cmake/packages.sh
+. ../cmake/packages.sh
 
-# Two builds may run at once: one after the other. The packages are fetched again when the lock file changes.
+need_npm_packages "$PWD"
+# Two builds may run at once: one after the other.
 exec {lock}>.build-lock
 flock "$lock"
-if [[ ! -f node_modules/.package-lock.json || package-lock.json -nt node_modules/.package-lock.json ]]; then
-  npm ci --no-audit --no-fund --loglevel=error >&2
-  touch node_modules/.package-lock.json
-fi
 node build.mjs >&2
 for file in index.html panel.js panel.css; do
   cp "dist/$file" "$out/$file"

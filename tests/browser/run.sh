@@ -7,15 +7,10 @@ BELFRY=$(realpath "${1:-$(dirname "${BASH_SOURCE[0]}")/../../build/release/belfr
 export BELFRY
 shift || true
 cd "$(dirname "${BASH_SOURCE[0]}")"
+# shellcheck source=../../cmake/packages.sh
+. ../../cmake/packages.sh
 
-exec {lock}>.build-lock
-flock "$lock"
-if [[ ! -f node_modules/.package-lock.json || package-lock.json -nt node_modules/.package-lock.json ]]; then
-  npm ci --no-audit --no-fund --loglevel=error >&2
-  touch node_modules/.package-lock.json
-fi
-exec {lock}>&-
-
+need_npm_packages "$PWD"
 files=("$@")
 if (( ${#files[@]} == 0 )); then files=(*.test.mjs); fi
 # A Node of their own: that of Debian 12 is too old for Playwright.

@@ -82,15 +82,6 @@ std::string folded(std::string_view text) {
   return out;
 }
 
-std::string_view word(OnTimeout::Action action) {
-  switch (action) {
-    case OnTimeout::Action::expire: return "expire";
-    case OnTimeout::Action::default_answer: return "default";
-    case OnTimeout::Action::remind: return "remind";
-  }
-  return "expire";
-}
-
 OnTimeout::Action parse_action(std::string_view text) {
   if (text == "default") return OnTimeout::Action::default_answer;
   if (text == "remind") return OnTimeout::Action::remind;

@@ -61,6 +61,15 @@ std::string_view word(QuestionState state) {
   assertion_failed("a known state", __FILE__, __LINE__);
 }
 
+std::string_view word(OnTimeout::Action action) {
+  switch (action) {
+    case OnTimeout::Action::expire: return "expire";
+    case OnTimeout::Action::default_answer: return "default";
+    case OnTimeout::Action::remind: return "remind";
+  }
+  return "expire";
+}
+
 QuestionState parse_question_state(std::string_view text) {
   for (const QuestionState state :
        {QuestionState::open, QuestionState::answered, QuestionState::defaulted, QuestionState::expired})

@@ -61,6 +61,8 @@ struct OnTimeout {
   int times = 1;
 };
 
+std::string_view word(OnTimeout::Action action);
+
 struct Answer {
   std::optional<int> index;  // none: typed
   std::string text;

@@ -14,15 +14,6 @@ using wire::ComingItem;
 // More than anybody looks through.
 constexpr std::size_t kItemsMax = 200;
 
-std::string_view word(chat::OnTimeout::Action action) {
-  switch (action) {
-    case chat::OnTimeout::Action::expire: return "expire";
-    case chat::OnTimeout::Action::default_answer: return "default";
-    case chat::OnTimeout::Action::remind: return "remind";
-  }
-  return "expire";
-}
-
 ComingItem item_of(const bus::MessageInfo& message) {
   return {.kind = ComingItem::Kind::message,
           .id = bus::to_text(message.id),
@@ -53,7 +44,7 @@ ComingItem item_of(const chat::Chats::DeadlineOf& deadline) {
           .text = deadline.text,
           .at = wall_from_ms(deadline.question.answer_by_ms.value_or(0)),
           .seq = deadline.question.seq,
-          .on_timeout = std::string(word(deadline.question.on_timeout.action))};
+          .on_timeout = std::string(chat::word(deadline.question.on_timeout.action))};
 }
 
 }  // namespace
