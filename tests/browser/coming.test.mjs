@@ -24,7 +24,7 @@ async function gone(page, text) {
   await until(`${text} is gone`, async () => (await item(page, text).count()) === 0);
 }
 
-// D11, P1
+// D11, P10
 test("delayed messages, scheduled ones and open questions are listed with a countdown, and the counts below", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
@@ -48,7 +48,7 @@ test("delayed messages, scheduled ones and open questions are listed with a coun
   await page.locator(".highlighted", { hasText: "Which tea?" }).waitFor();
 }, WIDE));
 
-// P1
+// P7, P8
 test("a countdown runs, and what was due leaves the list and is in the conversation with its mark", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
@@ -65,7 +65,7 @@ test("a countdown runs, and what was due leaves the list and is in the conversat
   assert.ok(seen.size >= 2, `it counted: ${[...seen]}`);
 }, WIDE));
 
-// P1
+// P10, W
 test("the text and the time of a scheduled message are changed, and the sentence is shown as one types", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
@@ -93,7 +93,7 @@ test("the text and the time of a scheduled message are changed, and the sentence
   assert.equal(new Date(saved.send_at).getUTCHours(), 13);
 }, WIDE));
 
-// D7
+// D16
 test("a delayed message is snoozed, sent now and cancelled", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
@@ -117,7 +117,7 @@ test("a delayed message is snoozed, sent now and cancelled", withServer(async (s
   assert.equal((await server.ok("GET", `/v1/messages/${second.messageId}`)).state, "cancelled");
 }, WIDE));
 
-// P3
+// P10
 test("a scheduled message is moved to tomorrow, sent now and cancelled", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
@@ -137,7 +137,7 @@ test("a scheduled message is moved to tomorrow, sent now and cancelled", withSer
   assert.equal((await server.ok("GET", `/v1/scheduled/${task}`)).task.status, "sent");
 }, WIDE));
 
-// P4
+// P10
 test("what is too late is said calmly, and the list is right again", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
@@ -161,7 +161,7 @@ test("what is too late is said calmly, and the list is right again", withServer(
   await page.getByText("It was cancelled already.").waitFor();
 }, WIDE));
 
-// G9
+// D6, P8
 test("for each message one can see when it was asked for, due and delivered, and how late that was", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);

@@ -342,7 +342,7 @@ test("the page stays at the bottom while it is there, and takes no focus when li
   await until("the log is announced", async () => (await page.locator(".log").getAttribute("aria-live")) === "polite");
 }));
 
-// G9
+// P13
 test("chats that are not open show what came, and how much is unread, on this device", withServer(async (server, context) => {
   const first = await server.session("bot");
   const second = await server.session("other");
@@ -367,7 +367,7 @@ test("chats that are not open show what came, and how much is unread, on this de
   assert.deepEqual(await shownTexts(page), ["psst", "psst again"]);
 }));
 
-// G9
+// P13
 test("a chat that begins while the page is open appears in the list", withServer(async (server, context) => {
   const page = await openPanel(context, server, await server.session());
   await server.addAgent("newcomer");
@@ -389,7 +389,7 @@ test("a stop of the server is said calmly, and the page comes back by itself", w
   await bubble(page, 1).waitFor();
 }));
 
-// G9
+// P13
 test("a message of 1 MB is shown by its beginning, and the page stays usable", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
@@ -404,7 +404,7 @@ test("a message of 1 MB is shown by its beginning, and the page stays usable", w
   await bubble(page, 2).waitFor();
 }));
 
-// G9
+// P13
 test("a text over the limit is told before it is sent, and is not sent", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);

@@ -34,7 +34,7 @@ async function assertOnlyText(page) {
   assert.deepEqual(page.seen, { errors: [], strays: [], dialogs: [] });
 }
 
-// G9
+// Security: markup from models stays text.
 test("300 payloads as texts of messages stay text", withServer(async (server, context) => {
   const session = await server.session();
   await server.batch(session, ALL);
@@ -51,7 +51,7 @@ test("300 payloads as texts of messages stay text", withServer(async (server, co
   assert.equal(seen.size, COUNT);
 }));
 
-// Q7
+// Q7: the label is what is sent.
 test("300 payloads as quick replies are shown and sent as they are", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
@@ -69,7 +69,7 @@ test("300 payloads as quick replies are shown and sent as they are", withServer(
   await assertOnlyText(page);
 }));
 
-// G9
+// Security: markup from models stays text.
 test("300 payloads as titles of chats stay text", withServer(async (server, context) => {
   await server.addAgent("bot");
   const ids = [];
@@ -88,7 +88,7 @@ test("300 payloads as titles of chats stay text", withServer(async (server, cont
   }
 }));
 
-// G9
+// Security: markup from models stays text.
 test("300 payloads as texts of scheduled messages stay text", withServer(async (server, context) => {
   const at = new Date(Date.now() + 3_600_000).toISOString();
   const page = await openPanel(context, server, await server.session("bot"));
@@ -101,7 +101,7 @@ test("300 payloads as texts of scheduled messages stay text", withServer(async (
   }
 }, { context: { viewport: { width: 1440, height: 900 } } }));
 
-// G9
+// Security: markup from models stays text.
 test("300 payloads as drafts stay text", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
@@ -113,7 +113,7 @@ test("300 payloads as drafts stay text", withServer(async (server, context) => {
   }
 }));
 
-// G9
+// Security: markup from models stays text.
 test("300 payloads as reasons of a refusal, and as what one types oneself, stay text", withServer(async (server, context) => {
   const session = await server.session();
   let count = 0;
@@ -131,7 +131,7 @@ test("300 payloads as reasons of a refusal, and as what one types oneself, stay 
   await assertOnlyText(page);
 }));
 
-// G9
+// Security: markup from models stays text.
 test("names have no room for markup, and sources, ids and payloads that make no sense are text", withServer(async (server, context) => {
   for (const name of ["<b>", "a b", "<img/src=x>", "\"onload=1"]) {
     assert.equal((await server.call("POST", "/v1/agents", { id: name })).status, 400);
@@ -150,7 +150,7 @@ test("names have no room for markup, and sources, ids and payloads that make no 
   await assertOnlyText(page);
 }));
 
-// G9
+// Security: markup from models stays text.
 test("the page has a policy that forbids inline script, and none in itself", withServer(async (server) => {
   const answer = await server.call("GET", "/");
   const policy = answer.headers["content-security-policy"];

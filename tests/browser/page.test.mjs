@@ -37,7 +37,7 @@ async function fill(server) {
   return session;
 }
 
-// P1
+// P1, P13
 test("a newcomer's first minute: a hint what to type, a reminder set, its countdown, its arrival", withServer(async (server, context) => {
   const page = await openPanel(context, server);
   await page.getByText("Say something to concierge").waitFor();
@@ -54,7 +54,7 @@ test("a newcomer's first minute: a hint what to type, a reminder set, its countd
   assert.equal(sessions.length, 1);
 }, { context: { viewport: WIDE } }));
 
-// P1
+// P13
 test("two tabs that open for the first time at once share one chat", withServer(async (server, context) => {
   const pages = await Promise.all([openPanel(context, server), openPanel(context, server)]);
   for (const page of pages) await page.getByText("Say something to concierge").waitFor();
@@ -62,7 +62,7 @@ test("two tabs that open for the first time at once share one chat", withServer(
   assert.equal((await server.ok("GET", "/v1/sessions?member=user")).sessions.length, 1);
 }));
 
-// G9
+// P13
 test("with a token the page asks for it, says when it is wrong, and remembers it only if told to", async () => {
   const folder = await mkdtemp(join(tmpdir(), "belfry-token-"));
   await writeFile(join(folder, "token"), "correct-horse-battery-staple\n", { mode: 0o600 });
@@ -107,7 +107,7 @@ test("with a token the page asks for it, says when it is wrong, and remembers it
   }
 });
 
-// G9
+// P13
 test("with a wrong clock in the browser the countdowns are right, and it is said once", withServer(async (server, context) => {
   const session = await server.session();
   await server.ok("POST", "/v1/scheduled", { session_id: session, send_at: new Date(Date.now() + 600_000).toISOString(), message_text: "tea" });
@@ -130,7 +130,7 @@ test("with a wrong clock in the browser the countdowns are right, and it is said
 }, { context: { viewport: WIDE } }));
 
 for (const colorScheme of ["light", "dark"]) {
-  // G9
+  // P13
   test(`axe-core finds nothing serious in the main views, ${colorScheme}`, withServer(async (server, context) => {
     const session = await fill(server);
     for (const [name, size] of [["wide", WIDE], ["phone", PHONE]]) {
@@ -187,7 +187,7 @@ async function tabTo(page, selector) {
   throw new Error(`${selector} cannot be reached with Tab`);
 }
 
-// G9
+// P13
 test("everything works with the keyboard alone", withServer(async (server, context) => {
   const session = await fill(server);
   await server.session("other");
@@ -239,7 +239,7 @@ test("everything works with the keyboard alone", withServer(async (server, conte
   await page.locator(".drawer").waitFor({ state: "detached" });
 }, { context: { viewport: WIDE } }));
 
-// G9
+// P13
 test("Enter while a Chinese word is being composed does not send", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
@@ -256,7 +256,7 @@ test("Enter while a Chinese word is being composed does not send", withServer(as
   assert.deepEqual((await server.lines(session)).map((line) => line.text), ["喝水"]);
 }));
 
-// G9
+// P13
 test("the interface speaks English and Chinese, by the browser and by choice", withServer(async (server, context) => {
   const page = await openPanel(context, server);
   await page.getByText("和 concierge 说点什么").waitFor();
@@ -276,7 +276,7 @@ test("the interface speaks English and Chinese, by the browser and by choice", w
   await page.getByRole("heading", { name: "设置" }).waitFor();
 }, { context: { locale: "zh-CN", viewport: WIDE } }));
 
-// G9
+// P13
 test("light and dark follow the system, and a choice", withServer(async (server, context) => {
   const page = await openPanel(context, server, await server.session());
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -292,7 +292,7 @@ test("light and dark follow the system, and a choice", withServer(async (server,
   assert.equal(await ground(), light);
 }));
 
-// G9
+// P13
 test("on a phone the conversation is the page, and chats and what is coming slide over it", withServer(async (server, context) => {
   const session = await fill(server);
   const page = await openPanel(context, server, session);
@@ -313,7 +313,7 @@ test("on a phone the conversation is the page, and chats and what is coming slid
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
 }, { context: { viewport: PHONE } }));
 
-// G9
+// P13
 test("a group is opened with several agents, and what is said there shows who says it", withServer(async (server, context) => {
   await server.addAgent("ann-bot");
   await server.addAgent("ben-bot");
@@ -324,19 +324,21 @@ test("a group is opened with several agents, and what is said there shows who sa
   await page.getByLabel("Name of the group (optional)").fill("Release");
   await page.getByRole("button", { name: "Open chat" }).click();
   await page.getByRole("heading", { name: "Release", exact: true }).waitFor();
+  await type(page, "is anybody here?");
+  await page.locator(".notice", { hasText: "no agent was called" }).waitFor();
   await type(page, "@ann-bot hello");
-  await bubble(page, 1).waitFor();
+  await bubble(page, 2).waitFor();
 
   const { sessions } = await server.ok("GET", "/v1/sessions?member=user");
   const group = sessions.find((each) => each.title === "Release");
   assert.equal(group.kind, "group");
   await server.say(group.sessionId, "hi from ann", { from: "ann-bot" });
   await server.say(group.sessionId, "hi from ben", { from: "ben-bot" });
-  await bubble(page, 3).waitFor();
+  await bubble(page, 4).waitFor();
   assert.deepEqual(await page.locator(".other .who").allInnerTexts(), ["ann-bot", "ben-bot"]);
 }));
 
-// G9
+// P13
 test("code can be copied as it was written", withServer(async (server, context) => {
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const session = await server.session();
@@ -348,7 +350,7 @@ test("code can be copied as it was written", withServer(async (server, context) 
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "echo \"<b>\"  # 你好");
 }));
 
-// G9
+// P13
 test("notifications come only when asked for, for lines of others, while the page is hidden", withServer(async (server, context) => {
   await context.grantPermissions(["notifications"]);
   await context.addInitScript(() => {
@@ -386,7 +388,7 @@ test("notifications come only when asked for, for lines of others, while the pag
   await until("it is seen", async () => (await page.title()) === "Belfry");
 }));
 
-// G9
+// P13
 test("what was typed and not sent is there again after a reload, by chat", withServer(async (server, context) => {
   const first = await server.session("bot");
   const second = await server.session("other");
@@ -420,17 +422,18 @@ test("frames that make no sense, and errors in a view, never leave a blank page"
   await page.locator(".own", { hasText: "still works" }).waitFor();
 }));
 
-// G9
+// P13
 test("an address of a chat that is not there is said, and the others are there", withServer(async (server, context) => {
   const session = await server.session();
   await server.say(session, "hello");
   const page = await openPanel(context, server, "nosuchchat000");
+  await page.getByText("There is no such chat.").waitFor();
   await page.locator(".chat", { hasText: "bot" }).click();
   await bubble(page, 1).waitFor();
   assert.deepEqual(await shownTexts(page), ["hello"]);
 }));
 
-// G9
+// P13
 test("without storage the page works, for as long as it is open", withServer(async (server, context) => {
   await context.addInitScript(() => {
     const forbidden = { get() { throw new DOMException("forbidden", "SecurityError"); } };
@@ -443,7 +446,7 @@ test("without storage the page works, for as long as it is open", withServer(asy
   await bubble(page, 1).waitFor();
 }));
 
-// G9
+// P13
 test("the script of the first load has at most 60 kB gzipped, and nothing comes from elsewhere", withServer(async (server, context) => {
   const page = await context.newPage();
   page.seen = watch(page, server.url);
