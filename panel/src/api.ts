@@ -93,7 +93,7 @@ export class Api {
   }
 
   async sessions(person: string): Promise<Outcome<Session[]>> {
-    const outcome = await this.call("GET", withQuery("/v1/sessions", { member: person, limit: 200 }));
+    const outcome = await this.call("GET", withQuery("/v1/sessions", { member: person, limit: 500 }));
     return orBroken(outcome, (body) => readSessions(fieldsOf(body)?.sessions));
   }
 

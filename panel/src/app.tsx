@@ -174,7 +174,7 @@ function Main({ state, onLanguage }: { state: State; onLanguage: () => void }): 
               onExample={(text) => setFill({ text, count: fill.count + 1 })} />
             <Composer key={`composer-${session.id}`} session={session.id} fill={fill} onSend={send} />
           </>
-        ) : <NoChat loaded={state.sessionsLoaded} onNew={() => setOverlay("newChat")} />}
+        ) : <NoChat loaded={state.sessionsLoaded} missing={state.current !== undefined} onNew={() => setOverlay("newChat")} />}
       </main>
       {drawer && session ? <ComingDrawer state={state} onClose={() => setDrawer(false)} onJump={onJump} /> : null}
       {menu || drawer ? <div class="shade" onClick={closeAll} /> : null}

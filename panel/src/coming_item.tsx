@@ -1,5 +1,5 @@
 import type { RefObject, VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Outcome } from "./api.ts";
 import { Avatar } from "./avatar.tsx";
 import { useNow, useSurroundings, type Surroundings } from "./context.ts";
@@ -102,7 +102,7 @@ type Open = "edit" | "snooze" | "cancel" | undefined;
 /** What was pressed is gone when something else stands in its place: the focus goes to that, and not to nowhere. */
 function useFocusInside(place: RefObject<HTMLDivElement | null>, open: Open): void {
   const before = useRef(open);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (before.current !== open) place.current?.querySelector<HTMLElement>("textarea, input, button")?.focus();
     before.current = open;
   }, [open]);

@@ -1,5 +1,5 @@
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { useSurroundings } from "./context.ts";
 import { Icon } from "./icons.tsx";
 
@@ -14,7 +14,7 @@ export function Dialog({ title, onClose, children }: DialogProps): VNode {
   const { t } = useSurroundings();
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     dialog.current?.showModal();
     return () => dialog.current?.close();
   }, []);

@@ -30,13 +30,13 @@ export function EmptyChat({ session, onExample }: { session: Session; onExample:
 }
 
 /** No chat is open. */
-export function NoChat({ onNew, loaded }: { onNew: () => void; loaded: boolean }): VNode {
+export function NoChat({ onNew, loaded, missing }: { onNew: () => void; loaded: boolean; missing: boolean }): VNode {
   const { t } = useSurroundings();
   if (!loaded) return <div class="empty"><p>{t("loading")}</p></div>;
   return (
     <div class="empty">
       <span class="empty-bell"><Icon name="bell" /></span>
-      <h2>{t("noneTitle")}</h2>
+      <h2>{missing ? t("noSuchChat") : t("noneTitle")}</h2>
       <p>{t("noneHint")}</p>
       <button type="button" class="primary" onClick={onNew}>{t("newChat")}</button>
     </div>

@@ -11,8 +11,8 @@ test("a window never has more than its limit, wherever one scrolls", () => {
   const long = run(1, 10_000);
   let window = windows.atEnd(long);
   let sawFirst = false;
-  for (let step = 0; step < 400; step++) {
-    window = step < 200 ? windows.up(window, long) : windows.down(window, long);
+  for (let step = 0; step < 2400; step++) {
+    window = step < 1200 ? windows.up(window, long) : windows.down(window, long);
     const shown = windows.within(long, window);
     assert.ok(shown.length <= windows.WINDOW_MAX);
     assert.equal(shown[0]?.seq, window.from);

@@ -9,7 +9,8 @@ export interface LinesWindow {
 
 export const WINDOW_MAX = 200;
 export const WINDOW_START = 100;
-export const STEP = 60;
+/** Few at a time: drawing many new lines would cost a frame. */
+export const STEP = 20;
 
 export function atEnd(run: Run): LinesWindow {
   const to = lastSeq(run);

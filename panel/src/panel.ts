@@ -87,9 +87,16 @@ export class Panel {
       case "message": return isNew ? this.announcer.said(frame.session, frame.line.from, frame.line.text) : undefined;
       case "activity": return this.onActivity(frame);
       case "coming": return this.coming.changed(frame.session);
-      case "sent": case "error": return this.postman.settled();
+      case "sent": return this.onAnswer(frame.warnings);
+      case "error": return this.onAnswer(frame.key === undefined ? [frame.message] : []);
       default: return undefined;
     }
+  }
+
+  /** What belongs to no entry of the outbox has no other place to be said. */
+  private onAnswer(remarks: readonly string[]): void {
+    for (const text of remarks) this.store.dispatch({ type: "notice", text, calm: true });
+    this.postman.settled();
   }
 
   private isGap(session: string, line: Line): boolean {

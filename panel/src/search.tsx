@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSurroundings } from "./context.ts";
 import { Icon } from "./icons.tsx";
 import { dayAndTime } from "./times.ts";
@@ -73,7 +73,8 @@ export function Search({ session, onClose }: SearchProps): VNode {
   const [text, setText] = useState("");
   const field = useRef<HTMLInputElement>(null);
   const { found, more } = useSearch(session, text);
-  useEffect(() => field.current?.focus(), []);
+  // At once, so that nothing of what is typed next goes elsewhere.
+  useLayoutEffect(() => field.current?.focus(), []);
   const open = (line: Line): void => {
     void panel.jumpTo(session, line.seq);
     onClose();

@@ -130,8 +130,8 @@ export class Server {
   }
 
   /** Many messages at once, the fast way in. */
-  async batch(session, texts) {
-    const lines = texts.map((text) => JSON.stringify({ to: "user", from: "bot", sessionId: session, payload: { text } }));
+  async batch(session, texts, from = "bot") {
+    const lines = texts.map((text) => JSON.stringify({ to: "user", from, sessionId: session, payload: { text } }));
     await this.ok("POST", "/v1/messages:batch", lines.join("\n"), { "content-type": "application/x-ndjson" });
     await until("all lines said", async () => (await this.ok("GET", `/v1/sessions/${session}`)).lastSeq >= texts.length);
   }

@@ -1,0 +1,163 @@
+// Markup in anything that others write stays text: no script runs, nothing is asked of another origin, no element appears.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { payloads } from "./markup_grammar.mjs";
+import { bubble, closeBrowser, interpose, openPanel, type, until, withServer } from "./support.mjs";
+
+after(closeBrowser);
+
+const COUNT = 300;
+const ALL = payloads(COUNT);
+const SHORT = payloads(COUNT, { seed: 2, max: 190 });
+
+/** Looks for whatever a text could have become. */
+async function assertOnlyText(page) {
+  const found = await page.evaluate(() => {
+    const wrong = [];
+    const allowed = new Set(["/belfry.svg"]);
+    for (const each of document.querySelectorAll("#app *")) {
+      const name = each.localName;
+      if (/^(script|style|iframe|object|embed|link|meta|base|video|audio|math|template|marquee|foreignobject|animate|set|use|image)$/.test(name)) wrong.push(name);
+      if (name === "img" && !allowed.has(each.getAttribute("src"))) wrong.push(each.outerHTML);
+      if (name === "a" && each.getAttribute("href") !== "/about") {
+        const good = /^https?:\/\//.test(each.getAttribute("href")) && each.rel === "noopener noreferrer" && each.target === "_blank";
+        if (!good) wrong.push(each.outerHTML);
+      }
+      for (const { name: attribute, value } of each.attributes) {
+        if (attribute.startsWith("on") || attribute === "srcdoc" || attribute === "formaction") wrong.push(`${name} ${attribute}=${value}`);
+        if (attribute === "style" && name !== "textarea") wrong.push(`${name} ${attribute}=${value}`);
+      }
+    }
+    return { wrong, pwned: window.__pwned, scripts: document.scripts.length, sheets: document.styleSheets.length };
+  });
+  assert.deepEqual(found, { wrong: [], pwned: undefined, scripts: 1, sheets: 1 });
+  assert.deepEqual(page.seen, { errors: [], strays: [], dialogs: [] });
+}
+
+// Security: markup from models stays text.
+test("300 payloads as texts of messages stay text", withServer(async (server, context) => {
+  const session = await server.session();
+  await server.batch(session, ALL);
+  const page = await openPanel(context, server, session);
+  const seen = new Set();
+  await bubble(page, COUNT).waitFor();
+  while (!seen.has(1)) {
+    for (const seq of await page.$$eval("[data-seq]", (all) => all.map((each) => Number(each.dataset.seq)))) seen.add(seq);
+    await assertOnlyText(page);
+    const first = Math.min(...seen);
+    await page.evaluate(() => { document.querySelector(".log").scrollTop = 0; });
+    if (first > 1) await until("older lines", async () => (await page.$eval("[data-seq]", (each) => Number(each.dataset.seq))) < first);
+  }
+  assert.equal(seen.size, COUNT);
+}));
+
+// Q7: the label is what is sent.
+test("300 payloads as quick replies are shown and sent as they are", withServer(async (server, context) => {
+  const session = await server.session();
+  const page = await openPanel(context, server, session);
+  for (let place = 0; place < COUNT; place += 10) {
+    await server.say(session, { text: "Which one?", quickReplies: SHORT.slice(place, place + 10) });
+  }
+  await bubble(page, COUNT / 10).locator(".reply").nth(9).waitFor();
+  const shown = await page.$$eval(".reply > span", (all) => all.map((each) => each.textContent));
+  assert.deepEqual(shown, SHORT);
+  await assertOnlyText(page);
+
+  await bubble(page, COUNT / 10).locator(".reply").nth(4).click();
+  await bubble(page, COUNT / 10).locator('[data-state="answered"]').waitFor();
+  assert.equal((await server.lines(session)).at(-1).text, SHORT.at(-6));
+  await assertOnlyText(page);
+}));
+
+// Security: markup from models stays text.
+test("300 payloads as titles of chats stay text", withServer(async (server, context) => {
+  await server.addAgent("bot");
+  const ids = [];
+  for (const title of SHORT) {
+    const answer = await server.call("POST", "/v1/sessions", { kind: "group", users: ["user"], agents: ["bot"], title: title.replace(/[\n\t]/g, " ") });
+    if (answer.status === 201) ids.push(answer.body.sessionId);
+  }
+  assert.ok(ids.length > COUNT * 0.9, `${ids.length} titles were taken`);
+  const page = await openPanel(context, server, ids[0]);
+  await until("all chats", async () => (await page.locator(".chat").count()) >= ids.length);
+  await assertOnlyText(page);
+  for (const id of ids.slice(0, 10)) {
+    await page.locator(`[data-session="${id}"]`).click();
+    await page.locator(`[data-session="${id}"][aria-current]`).waitFor();
+    await assertOnlyText(page);
+  }
+}));
+
+// Security: markup from models stays text.
+test("300 payloads as texts of scheduled messages stay text", withServer(async (server, context) => {
+  const at = new Date(Date.now() + 3_600_000).toISOString();
+  const page = await openPanel(context, server, await server.session("bot"));
+  for (const [agent, part] of [["one", ALL.slice(0, 150)], ["two", ALL.slice(150)]]) {
+    const session = await server.session(agent);
+    for (const text of part) await server.ok("POST", "/v1/scheduled", { session_id: session, send_at: at, message_text: text });
+    await page.goto(`${server.url}/#${session}`);
+    await until("all items", async () => (await page.locator(".coming-item").count()) === part.length);
+    await assertOnlyText(page);
+  }
+}, { context: { viewport: { width: 1440, height: 900 } } }));
+
+// Security: markup from models stays text.
+test("300 payloads as drafts stay text", withServer(async (server, context) => {
+  const session = await server.session();
+  const page = await openPanel(context, server, session);
+  for (let place = 0; place < COUNT; place += 15) {
+    const round = ALL.slice(place, place + 15);
+    await Promise.all(round.map((text, index) => server.ok("POST", `/v1/sessions/${session}/drafts`, { from: "bot", draftId: `d${index}`, text: `${text}\n\n№${place}.` })));
+    await until("the drafts", async () => (await page.locator(".draft", { hasText: `№${place}.` }).count()) === round.length);
+    await assertOnlyText(page);
+  }
+}));
+
+// Security: markup from models stays text.
+test("300 payloads as reasons of a refusal, and as what one types oneself, stay text", withServer(async (server, context) => {
+  const session = await server.session();
+  let count = 0;
+  await interpose(context, {
+    fromPage: (frame, socket) => {
+      if (frame.op !== "send") return frame;
+      socket.say({ op: "error", key: frame.key, session, error: "disk_full", message: ALL[count++ % COUNT] });
+      return undefined;
+    },
+  });
+  const page = await openPanel(context, server, session);
+  for (const text of ALL) await type(page, text);
+  await until("all were refused", () => count === COUNT);
+  await page.locator(".pending-failed").last().waitFor();
+  await assertOnlyText(page);
+}));
+
+// Security: markup from models stays text.
+test("names have no room for markup, and sources, ids and payloads that make no sense are text", withServer(async (server, context) => {
+  for (const name of ["<b>", "a b", "<img/src=x>", "\"onload=1"]) {
+    assert.equal((await server.call("POST", "/v1/agents", { id: name })).status, 400);
+  }
+  const session = await server.session();
+  await interpose(context, {
+    fromServer: (frame) => {
+      if (frame.op !== "message") return frame;
+      const text = ALL[frame.seq];
+      return { ...frame, from: text, to: text, source: text, messageId: text, createdAt: text, dueAt: text, answerBy: text, text: frame.seq % 2 ? "" : text, payload: { text }, closes: [text] };
+    },
+  });
+  const page = await openPanel(context, server, session);
+  for (let seq = 1; seq <= 90; seq++) await server.say(session, `line ${seq}`);
+  await bubble(page, 90).waitFor();
+  await assertOnlyText(page);
+}));
+
+// Security: markup from models stays text.
+test("the page has a policy that forbids inline script, and none in itself", withServer(async (server) => {
+  const answer = await server.call("GET", "/");
+  const policy = answer.headers["content-security-policy"];
+  assert.match(policy, /default-src 'none'/);
+  assert.match(policy, /script-src 'self'(;|$)/);
+  assert.match(policy, /style-src 'self'(;|$)/);
+  assert.ok(!/unsafe/.test(policy));
+  assert.ok(!/<script(?![^>]*src=)|<style|\sstyle=|\son\w+=/i.test(answer.body));
+  assert.ok(!/https?:/.test(answer.body));
+}));
