@@ -39,7 +39,8 @@ test("durations have their two largest units", () => {
 test("days have their words", () => {
   assert.equal(dayHeading(NOW, NOW, "en"), "Today");
   assert.equal(dayHeading(NOW - 24 * H, NOW, "zh"), "昨天");
-  assert.equal(dayHeading(NOW - 72 * H, NOW, "en"), "Sunday 15 November");
+  // Some versions of Unicode's data put a comma behind the weekday.
+  assert.equal(dayHeading(NOW - 72 * H, NOW, "en").replace(",", ""), "Sunday 15 November");
   assert.equal(dayAndTime(NOW, NOW, "en"), "today 15:20");
   assert.equal(new Date(tomorrowAtNine(NOW)).getHours(), 9);
   assert.ok(tomorrowAtNine(NOW) > NOW);
