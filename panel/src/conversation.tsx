@@ -51,7 +51,7 @@ function bottomDistance(log: HTMLElement): number {
 
 function followsIn(run: Run, line: Line): boolean {
   const before = run[line.seq - firstSeq(run) - 1];
-  if (!before || before.from !== line.from || before.source === "system" || line.source === "system") return false;
+  if (!before || before.from !== line.from || before.quickReplies || before.source === "system" || line.source === "system") return false;
   const gap = Date.parse(line.saidAt) - Date.parse(before.saidAt);
   return gap < SAME_BREATH && line.dueAt === undefined && dayNumber(Date.parse(before.saidAt)) === dayNumber(Date.parse(line.saidAt));
 }
