@@ -7,6 +7,7 @@ import { duration } from "./times.ts";
 import type { Millis, Phase } from "./types.ts";
 
 const CLOCK_OFF_MAX = 30_000;
+const CLOCK_STEP = 10_000; // the way to the server takes time, too: more than this nobody knows
 const NOTICE_FOR = 6000;
 
 /** How the connection is, if there is something to say. */
@@ -30,10 +31,11 @@ export function ClockBar({ offset }: { offset: Millis }): VNode | null {
   const { t, language } = useSurroundings();
   const [dismissed, setDismissed] = useState(false);
   if (dismissed || Math.abs(offset) <= CLOCK_OFF_MAX) return null;
+  const off = Math.round(Math.abs(offset) / CLOCK_STEP) * CLOCK_STEP;
   const direction = t(offset < 0 ? "clockAhead" : "clockBehind");
   return (
     <div class="bar bar-clock" role="status">
-      <Icon name="clock" /><span>{t("wrongClock", { time: duration(Math.abs(offset), language), direction })}</span>
+      <Icon name="clock" /><span>{t("wrongClock", { time: duration(off, language), direction })}</span>
       <button type="button" class="quiet small" onClick={() => setDismissed(true)}>{t("dismiss")}</button>
     </div>
   );

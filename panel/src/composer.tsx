@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSurroundings } from "./context.ts";
 import { Icon } from "./icons.tsx";
 import { bytesOf, TEXT_BYTES_MAX } from "./outbox.ts";
@@ -43,7 +43,7 @@ export function Composer({ session, fill, onSend }: ComposerProps): VNode {
     setText(next);
     tab.set(`draft.${session}`, next === "" ? null : next);
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (fill.count === 0) return;
     change(fill.text);
     area.current?.focus();

@@ -51,7 +51,7 @@ function bottomDistance(log: HTMLElement): number {
 
 function followsIn(run: Run, line: Line): boolean {
   const before = run[line.seq - firstSeq(run) - 1];
-  if (!before || before.from !== line.from || before.source === "system" || line.source === "system") return false;
+  if (!before || before.from !== line.from || before.quickReplies || before.source === "system" || line.source === "system") return false;
   const gap = Date.parse(line.saidAt) - Date.parse(before.saidAt);
   return gap < SAME_BREATH && line.dueAt === undefined && dayNumber(Date.parse(before.saidAt)) === dayNumber(Date.parse(line.saidAt));
 }
@@ -147,12 +147,17 @@ function useScrolling(state: State, session: string, lines: Log): Scrolling {
     asked.current = { edge, at: now };
     void load();
   };
+  // Only what changes something is drawn again: a slide that leads nowhere would otherwise go on for ever.
+  const slideTo = (next: LinesWindow): void => {
+    if (next.from !== window.from || next.to !== window.to) setView({ following: false, window: next });
+  };
   const slideUp = (): void => {
-    if (window.from > firstSeq(run)) setView({ following: false, window: windows.up(window, run) });
+    if (run.length === 0) return;
+    if (window.from > firstSeq(run)) slideTo(windows.up(window, run));
     else if (firstSeq(run) > 1) ask(-firstSeq(run), () => panel.loadOlder(session, firstSeq(run)));
   };
   const slideDown = (): void => {
-    if (window.to < lastSeq(run)) setView({ following: false, window: windows.down(window, run) });
+    if (window.to < lastSeq(run)) slideTo(windows.down(window, run));
     else if (!isLive(lines, run) && run.length > 0) ask(lastSeq(run), () => panel.loadNewer(session, lastSeq(run)));
   };
   const slide = (element: HTMLElement): void => {

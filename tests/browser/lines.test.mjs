@@ -146,6 +146,27 @@ test("what is typed while the server is away is sent once, in order, when it is 
 }));
 
 // G9
+test("a conversation of nothing but what waits can be scrolled, and all of it is sent once", withServer(async (server, context) => {
+  const session = await server.session();
+  const page = await openPanel(context, server, session);
+  await server.end("SIGKILL");
+  await page.waitForSelector(".bar-offline");
+  const texts = Array.from({ length: 40 }, (_, index) => `waits ${index}\nand\nwaits`);
+  for (const text of texts) await type(page, text);
+  for (const place of [0, 300, 0, 1e6, 0]) {
+    await page.evaluate((top) => new Promise((done) => {
+      document.querySelector(".log").scrollTop = top;
+      requestAnimationFrame(() => requestAnimationFrame(done));
+    }), place);
+  }
+  await page.getByRole("button", { name: /Jump to newest/ }).click();
+  await server.run();
+  await bubble(page, 40).waitFor();
+
+  assert.deepEqual((await server.lines(session)).map((line) => line.text), texts);
+}));
+
+// G9
 test("what a tab had not sent when it was closed is sent once by another", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
