@@ -31,6 +31,9 @@ export async function until(what, ask) {
   }
 }
 
+const running = new Set();
+process.on("exit", () => running.forEach((child) => child.kill("SIGKILL"))); // a test that dies leaves no server behind
+
 /** One `belfry serve` with a data directory, which it can be ended and started again with. */
 export class Server {
   static async start(flags = []) {
@@ -45,10 +48,12 @@ export class Server {
   async run() {
     const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("BELFRY") || name === "BELFRY_PANEL_DIR"));
     this.process = spawn(BELFRY, ["serve", "--listen", this.listen, "--data", this.data, ...this.flags], { env: environment });
-    this.ended = new Promise((done) => this.process.once("exit", done));
+    const child = this.process;
+    running.add(child);
+    this.ended = new Promise((done) => child.once("exit", done)).then(() => running.delete(child));
     this.log = "";
     let missing;
-    this.process.once("error", (error) => { missing = error; });
+    child.once("error", (error) => { missing = error; });
     this.process.stderr.on("data", (piece) => { this.log = (this.log + piece).slice(-20_000); });
     let said = "";
     this.process.stdout.on("data", (piece) => { said += piece; });
