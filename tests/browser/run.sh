@@ -14,4 +14,4 @@ need_npm_packages "$PWD"
 files=("$@")
 if (( ${#files[@]} == 0 )); then files=(*.test.mjs); fi
 # A Node of their own: that of Debian 12 is too old for Playwright.
-exec node_modules/node/bin/node --test --test-concurrency=1 --test-timeout=180000 "${files[@]}"
+exec node_modules/node/bin/node --test --test-concurrency=1 --test-timeout=600000 "${files[@]}"
