@@ -136,7 +136,7 @@ test("what is typed while the server is away is sent once, in order, when it is 
   await page.getByText("Offline. What you type is kept and sent later.").waitFor();
 
   for (const text of ["one", "two", "three"]) await type(page, text);
-  assert.equal(await page.locator(".pending-queued").count(), 3);
+  await until("three wait", async () => (await page.locator(".pending-queued").count()) === 3);
   await server.run();
   await bubble(page, 3).waitFor();
   await online(page);
