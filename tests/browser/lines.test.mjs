@@ -406,7 +406,7 @@ test("chats that are not open show what came, and how much is unread, on this de
   await page.reload();
   await online(page);
   await bubble(page, 2).waitFor();
-  assert.equal(await page.locator(".chat .badge").count(), 0);
+  await until("no badge", async () => (await page.locator(".chat .badge").count()) === 0);
   assert.deepEqual(await shownTexts(page), ["psst", "psst again"]);
 }));
 
