@@ -49,6 +49,16 @@ function bottomDistance(log: HTMLElement): number {
   return log.scrollHeight - log.scrollTop - log.clientHeight;
 }
 
+/**
+ * Stays at the bottom. Somebody may have scrolled away whose event is still to come: then it is theirs. Lines that shrink
+ * lower the place as well, but leave it at the bottom.
+ */
+function stick(log: HTMLElement, placed: { current: number }): void {
+  if (log.scrollTop < placed.current - AT_BOTTOM && bottomDistance(log) > AT_BOTTOM) return;
+  log.scrollTop = log.scrollHeight;
+  placed.current = log.scrollTop;
+}
+
 function followsIn(run: Run, line: Line): boolean {
   const before = run[line.seq - firstSeq(run) - 1];
   if (!before || before.from !== line.from || before.quickReplies || before.source === "system" || line.source === "system") return false;
@@ -131,6 +141,7 @@ function useScrolling(state: State, session: string, lines: Log): Scrolling {
   const { panel } = useSurroundings();
   const log = useRef<HTMLDivElement>(null);
   const anchor = useRef<Anchor | undefined>(undefined);
+  const placed = useRef(0);
   const goal = useRef<number | undefined>(undefined);
   const asked = useRef({ edge: 0, at: 0 });
   const [view, setView] = useState<View>({ following: true, window: { from: 1, to: 0 } });
@@ -171,6 +182,7 @@ function useScrolling(state: State, session: string, lines: Log): Scrolling {
     anchor.current = anchorOf(element);
     const atBottom = bottomDistance(element) < AT_BOTTOM;
     if (atBottom && atNewest) {
+      placed.current = element.scrollTop;
       if (!view.following) setView({ following: true, window });
       return;
     }
@@ -187,7 +199,7 @@ function useScrolling(state: State, session: string, lines: Log): Scrolling {
       element.scrollTop = target.offsetTop - element.clientHeight / 3;
       target.focus({ preventScroll: true });
     } else if (view.following) {
-      element.scrollTop = element.scrollHeight;
+      stick(element, placed);
     } else if (anchor.current) {
       const held = elementOf(element, anchor.current.seq);
       const moved = held ? held.offsetTop - element.scrollTop - anchor.current.top : 0;
@@ -212,7 +224,7 @@ function useScrolling(state: State, session: string, lines: Log): Scrolling {
     const element = log.current;
     if (!element) return undefined;
     const observer = new ResizeObserver(() => {
-      if (following.current) element.scrollTop = element.scrollHeight;
+      if (following.current) stick(element, placed);
     });
     observer.observe(element);
     if (element.firstElementChild) observer.observe(element.firstElementChild);
@@ -225,7 +237,10 @@ function useScrolling(state: State, session: string, lines: Log): Scrolling {
     return () => clearTimeout(timer);
   }, [lines.live, settled]);
 
-  const toNewest = useCallback(() => setView({ following: true, window: { from: 1, to: 0 } }), []);
+  const toNewest = useCallback(() => {
+    placed.current = 0;
+    setView({ following: true, window: { from: 1, to: 0 } });
+  }, []);
   return { log, onScroll, toNewest, view, run, window, highlighted, settled };
 }
 

@@ -136,7 +136,7 @@ test("what is typed while the server is away is sent once, in order, when it is 
   await page.getByText("Offline. What you type is kept and sent later.").waitFor();
 
   for (const text of ["one", "two", "three"]) await type(page, text);
-  await until("three wait", async () => (await page.locator(".pending-queued").count()) === 3);
+  await until("all three wait", async () => (await page.locator(".pending-queued").count()) === 3);
   await server.run();
   await bubble(page, 3).waitFor();
   await online(page);
@@ -347,6 +347,28 @@ test("what one looks at does not move when older lines come in above it", withSe
 }));
 
 // G9
+test("one can scroll away while a draft is growing, and is not pulled back", withServer(async (server, context) => {
+  const session = await server.session();
+  await server.batch(session, Array.from({ length: 60 }, (_, index) => `line ${index + 1}\nmore\nmore`));
+  const page = await openPanel(context, server, session);
+  await bubble(page, 60).waitFor();
+  const grow = async (size) => server.ok("POST", `/v1/sessions/${session}/drafts`, { from: "bot", draftId: "d", text: "word\n".repeat(size) });
+  await grow(1);
+  await page.locator(".draft").waitFor();
+
+  // The scroll and the next draft meet before the browser has told of the scroll.
+  const growing = Promise.all(Array.from({ length: 20 }, (_, index) => grow(index + 2)));
+  await page.evaluate(() => { document.querySelector(".log").scrollTop -= 400; });
+  await growing;
+  await page.getByRole("button", { name: /Jump to newest/ }).click();
+  await page.locator(".draft", { hasText: "word" }).waitFor();
+  await until("the end is in view", () => page.evaluate(() => {
+    const log = document.querySelector(".log");
+    return log.scrollHeight - log.scrollTop - log.clientHeight < 4;
+  }));
+}));
+
+// G9
 test("the page stays at the bottom while it is there, and takes no focus when lines come", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
@@ -384,7 +406,7 @@ test("chats that are not open show what came, and how much is unread, on this de
   await page.reload();
   await online(page);
   await bubble(page, 2).waitFor();
-  assert.equal(await page.locator(".chat .badge").count(), 0);
+  await until("no badge", async () => (await page.locator(".chat .badge").count()) === 0);
   assert.deepEqual(await shownTexts(page), ["psst", "psst again"]);
 }));
 

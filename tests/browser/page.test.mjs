@@ -126,7 +126,7 @@ test("with a wrong clock in the browser the countdowns are right, and it is said
   await page.locator(".coming-item", { hasText: "tea" }).getByText(/in (9|10) min/).waitFor();
   await page.getByRole("button", { name: "Dismiss" }).click();
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(done)));
-  assert.equal(await page.locator(".bar-clock").count(), 0);
+  await until("it is gone", async () => (await page.locator(".bar-clock").count()) === 0);
 }, { context: { viewport: WIDE } }));
 
 for (const colorScheme of ["light", "dark"]) {
