@@ -49,12 +49,15 @@ std::string_view word(Errc code) {
     case Errc::already_sent: return "already_sent";
     case Errc::being_sent: return "being_sent";
     case Errc::bad_signature: return "bad_signature";
+    case Errc::model_unavailable: return "model_unavailable";
+    case Errc::model_refused: return "model_refused";
+    case Errc::model_garbled: return "model_garbled";
   }
   assertion_failed("a known error code", __FILE__, __LINE__);
 }
 
 std::optional<Errc> parse_errc(std::string_view text) {
-  for (int i = 0; i <= static_cast<int>(Errc::bad_signature); ++i)
+  for (int i = 0; i <= static_cast<int>(Errc::model_garbled); ++i)
     if (word(static_cast<Errc>(i)) == text) return static_cast<Errc>(i);
   return std::nullopt;
 }

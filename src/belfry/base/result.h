@@ -53,7 +53,10 @@ enum class Errc {
   empty_text,
   already_sent,
   being_sent,
-  bad_signature,  // the last one: parse_errc() goes up to here
+  bad_signature,
+  model_unavailable,
+  model_refused,
+  model_garbled,  // the last one: parse_errc() goes up to here
 };
 
 std::string_view word(Errc code);

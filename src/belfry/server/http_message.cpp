@@ -118,8 +118,11 @@ int status_of(Errc code) {
     case Errc::overloaded: return 429;
     case Errc::storage_failed: return 500;
     case Errc::unsupported: return 501;
+    case Errc::model_refused:
+    case Errc::model_garbled: return 502;
     case Errc::stopping:
     case Errc::unavailable:
+    case Errc::model_unavailable:
     case Errc::cancelled: return 503;
     case Errc::disk_full: return 507;
     case Errc::data_in_use: return 500;
