@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "belfry/agent/concierge/concierge.h"
+#include "belfry/agent/planner/memory.h"
+#include "belfry/agent/planner/planner.h"
 #include "belfry/agent/processor.h"
+#include "belfry/agent/tools.h"
 #include "belfry/base/assert.h"
 #include "belfry/bus/message_bus.h"
 #include "belfry/chat/chats.h"
@@ -21,6 +24,7 @@
 #include "belfry/tool/builtin/builtin.h"
 #include "belfry/tool/executor.h"
 #include "tests/support/scripted_client.h"
+#include "tests/support/scripted_model.h"
 #include "tests/support/simulated_store.h"
 
 namespace belfry::testing {
@@ -39,6 +43,8 @@ class World {
     bus::BusOptions bus;
     agent::ProcessorOptions agents;
     std::function<void(agent::Processor&)> host;  // who runs agents, in every life
+    agent::PlannerOptions planner;
+    std::function<std::vector<std::unique_ptr<tool::Tool>>()> more_tools;
     std::size_t reserve = 0;
   };
 
@@ -60,6 +66,10 @@ class World {
   ScriptedReceiver& receiver() { return receiver_; }
   tool::Executor& tools() { return life_->tools; }
   agent::Processor& agents() { return life_->agents; }
+  agent::Roster& roster() { return life_->roster; }
+  agent::Planner& planner() { return life_->planner; }
+  agent::Memory& memory() { return life_->memory; }
+  ModelScript& model() { return model_; }
   SimulatedClock& clock() { return life_->clock; }
   asio::io_context& context() { return life_->context; }
   Disk& disk() { return disk_; }
@@ -166,6 +176,8 @@ class World {
     life_->chats.start();
     life_->agents.host(agent::kConcierge,
                        [life = life_.get()] { return agent::make_concierge(life->chats, life->times); });
+    life_->agents.host(agent::kModelKind, [life = life_.get()] { return life->planner.make_agent(); },
+                       {.lanes = agent::Lanes::one_a_conversation, .turn_max = 1h});
     if (options_.host) options_.host(life_->agents);
     life_->tasks.spawn("timekeeper", life_->timekeeper.run());
     life_->clock.settle();
@@ -210,8 +222,23 @@ class World {
           scheduled(context, clock, store, chats, outbox, timekeeper),
           times(clock, {}),
           tools(clock, store, chats),
+          roster(store, bus),
+          model(clock, world.model_),
+          planner({.context = context,
+                   .clock = clock,
+                   .store = store,
+                   .chats = chats,
+                   .tools = tools,
+                   .roster = roster,
+                   .model = &model},
+                  world.options_.planner),
+          memory(context, clock, store, chats, roster, &model, world.options_.planner.task_max.calls),
           agents(context, clock, store, bus, tools, world.options_.agents),
           tasks(context) {
+      for (auto& tool : agent::make_agent_tools({.bus = bus, .chats = chats, .executor = tools, .roster = roster}))
+        tools.add(std::move(tool));
+      if (world.options_.more_tools)
+        for (auto& tool : world.options_.more_tools()) tools.add(std::move(tool));
       for (auto& tool : tool::make_builtin_tools({.clock = clock, .bus = bus, .times = times, .scheduled = scheduled}))
         tools.add(std::move(tool));
     }
@@ -231,12 +258,20 @@ class World {
     chat::PrivateMessages scheduled;
     bus::TimeReader times;
     tool::Executor tools;
+    agent::Roster roster;
+    ScriptedModel model;
+    agent::Planner planner;
+    agent::Memory memory;
     agent::Processor agents;
     TaskGroup tasks;
   };
 
   Task<void> stop_parts() {
+    planner().close();
+    memory().close();
     co_await agents().stop(clock().now().boot);
+    co_await planner().stop();
+    co_await memory().stop();
     co_await outbox().stop(clock().now().boot);
     co_await scheduled().stop();
     co_await chats().stop();
@@ -257,6 +292,7 @@ class World {
   Disk disk_;
   Now now_;
   ScriptedReceiver receiver_;
+  ModelScript model_;
   std::unique_ptr<Life> life_;
 };
 

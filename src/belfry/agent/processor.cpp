@@ -1,7 +1,9 @@
 #include "belfry/agent/processor.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -26,15 +28,22 @@ constexpr Millis kLease = kLeaseDefault;
 constexpr Millis kRenewEvery = kLease / 3;
 // After a failure that passes by itself: long enough for a full disk, and well within a lease.
 constexpr Millis kTryAgain{5'000};
+// Messages of one agent that are in its hands at once, thought about or waiting for their conversation's turn. Each is a
+// lease that is renewed.
+constexpr std::size_t kTurnsMax = 1'000;
 
 }  // namespace
 
 struct Processor::Hosted {
   std::string name;
   std::string kind;
+  Hosting hosting;
   std::shared_ptr<Agent> agent;  // shared with a handler that was given up and still uses it
-  bool waiting = false;          // for its turn
-  bool working = false;
+  // Conversations that somebody works on, with the messages that wait for that to end.
+  std::unordered_map<std::string, std::deque<std::shared_ptr<Turn>>> lanes;
+  std::size_t turns = 0;  // messages in those
+  bool waiting = false;   // for its turn
+  bool working = false;   // on a message; with lanes: on getting one
   bool came_meanwhile = false;
   bool gone = false;  // removed; whoever has its name now is another
 };
@@ -46,45 +55,65 @@ struct Processor::Turn {
   std::shared_ptr<Agent> agent;
   bus::Delivery message;
   BootTime began;
+  std::string lane;
   bool has_slot = true;
+  bool held = false;  // in a lane, for its conversation's turn
   bool done = false;
+  std::optional<Millis> postponed;
   Result<> outcome;
-  Wake wake;  // rung when it is done
+  Wake wake;      // rung when it is done
+  Wake released;  // rung when it is held no longer
 };
 
 class Processor::TurnHands final : public Hands {
  public:
-  TurnHands(bus::MessageBus& bus, tool::Executor& executor, const bus::Delivery& message)
-      : bus_(bus), executor_(executor), message_(message) {}
+  TurnHands(Processor& processor, Turn& turn) : processor_(processor), turn_(turn) {}
+
+  std::string task_id() const override {
+    const bus::Delivery& message = turn_.message;
+    return message.task_id.empty() ? "t-" + bus::to_text(message.id) : message.task_id;
+  }
 
   Task<Result<bus::Sent>> send(bus::Outgoing message) override {
-    message.from = message_.to;
-    message.task_id = message_.task_id;
-    if (message.session_id.empty()) message.session_id = message_.session_id;
+    message.from = turn_.message.to;
+    message.task_id = task_id();
+    if (message.session_id.empty()) message.session_id = turn_.message.session_id;
     // The same in the same place of the same turn, taken again, is sent once; something else is sent.
     const Digest said = digest(fmt::format("{}\n{}", message.to, message.payload));
-    message.once = fmt::format("turn {} {} {:x} {:x}", bus::to_text(message_.id), ++sends_, said.high, said.low);
-    co_return co_await bus_.send(std::move(message));
+    message.once = fmt::format("turn {} {} {:x} {:x}", bus::to_text(turn_.message.id), ++sends_, said.high, said.low);
+    co_return co_await processor_.bus_.send(std::move(message));
   }
 
-  Task<Result<tool::CallOutcome>> call_in(std::string session, std::string tool, std::string arguments,
-                                          std::string call_id) override {
-    if (session.empty()) session = message_.session_id;
-    tool::CallRequest request{.tool = std::move(tool),
-                              .arguments = std::move(arguments),
-                              .context = {.agent_id = message_.to,
-                                          .session_id = std::move(session),
-                                          .task_id = message_.task_id,
-                                          .call_id = std::move(call_id)}};
-    co_return co_await executor_.call(std::move(request));
+  Task<Result<tool::CallOutcome>> use(ToolUse use) override {
+    if (use.session.empty()) use.session = turn_.message.session_id;
+    tool::CallRequest request{.tool = std::move(use.tool),
+                              .arguments = std::move(use.arguments),
+                              .context = {.agent_id = turn_.message.to,
+                                          .session_id = std::move(use.session),
+                                          .task_id = task_id(),
+                                          .call_id = std::move(use.call_id),
+                                          .reply_to = std::move(use.reply_to),
+                                          .in_turn = true},
+                              .refusal = std::move(use.refusal)};
+    co_return co_await processor_.executor_.call(std::move(request));
   }
+
+  void step_aside() override {
+    processor_.leave_slot(turn_);
+    processor_.begin_turns();
+  }
+
+  void postpone(Millis delay) override { turn_.postponed = delay; }
 
  private:
-  bus::MessageBus& bus_;
-  tool::Executor& executor_;
-  const bus::Delivery& message_;
+  Processor& processor_;
+  Turn& turn_;
   int sends_ = 0;
 };
+
+std::string conversation_of(const bus::Delivery& message) {
+  return message.session_id.empty() ? "@" + message.from : message.session_id;
+}
 
 Processor::Processor(asio::io_context& context, Clock& clock, store::Store& store, bus::MessageBus& bus,
                      tool::Executor& executor, ProcessorOptions options)
@@ -99,8 +128,8 @@ Processor::Processor(asio::io_context& context, Clock& clock, store::Store& stor
 
 Processor::~Processor() = default;
 
-void Processor::host(const std::string& kind, Make make) {
-  kinds_[kind] = std::move(make);
+void Processor::host(const std::string& kind, Make make, Hosting hosting) {
+  kinds_[kind] = {std::move(make), hosting};
   bus_.attend(kind, *this);
 }
 
@@ -108,6 +137,7 @@ Task<void> Processor::stop(BootTime deadline) {
   stopping_ = true;
   waiting_.clear();
   pauses_.end();
+  co_await release_held();
   while (working_ > 0 && clock_.now().boot < deadline) co_await clock_.sleep_until(deadline, all_done_);
 }
 
@@ -146,6 +176,7 @@ void Processor::arrived(const std::string& name) {
     hosted = std::make_shared<Hosted>();
     hosted->name = name;
     hosted->kind = row->kind;
+    hosted->hosting = kinds_.at(row->kind).hosting;
   }
   ready(hosted);
 }
@@ -153,28 +184,43 @@ void Processor::arrived(const std::string& name) {
 void Processor::left(const std::string& name) {
   const auto found = hosted_.find(name);
   if (found == hosted_.end()) return;
-  found->second->gone = true;
+  Hosted& hosted = *found->second;
+  hosted.gone = true;
+  for (auto& [lane, turns] : hosted.lanes) {
+    for (const std::shared_ptr<Turn>& turn : turns) let_go(*turn);
+    turns.clear();
+  }
   hosted_.erase(found);
 }
 
 void Processor::ready(const std::shared_ptr<Hosted>& hosted) {
   if (hosted->working) hosted->came_meanwhile = true;
-  if (hosted->working || hosted->waiting) return;
+  if (hosted->working || hosted->waiting || hosted->turns >= kTurnsMax) return;
   hosted->waiting = true;
-  waiting_.push_back(hosted);
+  waiting_.push_back({hosted, nullptr});
   begin_turns();
 }
 
 void Processor::begin_turns() {
   while (working_ < options_.max_concurrent && !waiting_.empty() && !stopping_) {
-    std::shared_ptr<Hosted> hosted = std::move(waiting_.front());
+    Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
-    hosted->waiting = false;
-    if (hosted->gone) continue;
-    hosted->working = true;
-    hosted->came_meanwhile = false;
+    if (next.turn && next.hosted->gone) {
+      let_go(*next.turn);
+      continue;
+    }
+    if (next.turn) {
+      ++working_;
+      next.turn->has_slot = true;
+      tasks_.spawn("an agent's turn", go_on(std::move(next.turn)));
+      continue;
+    }
+    next.hosted->waiting = false;
+    if (next.hosted->gone) continue;
+    next.hosted->working = true;
+    next.hosted->came_meanwhile = false;
     ++working_;
-    tasks_.spawn("an agent's turn", take_turn(std::move(hosted)));
+    tasks_.spawn("an agent's turn", take_turn(std::move(next.hosted)));
   }
 }
 
@@ -189,6 +235,10 @@ Task<void> Processor::take_turn(std::shared_ptr<Hosted> hosted) {
     got_one = got && !got->empty();
     if (got_one) {
       turn->message = std::move(got->front());
+      if (hosted->hosting.lanes == Lanes::one_a_conversation) {
+        co_await enter_lane(std::move(turn));
+        co_return;
+      }
       co_await work(turn);
     } else if (!got && is_passing(got.error().code)) {
       log::warn("agent.cannot_receive", "an agent's messages could not be read; they are read again in a moment",
@@ -200,8 +250,71 @@ Task<void> Processor::take_turn(std::shared_ptr<Hosted> hosted) {
     }
   }
   leave_slot(*turn);
-  turn_ended(*hosted, got_one);
+  hosted->working = false;
+  look_for_more(*hosted, got_one);
   begin_turns();
+}
+
+// The agent is free for what comes in other conversations; this one waits for those before it in its own.
+Task<void> Processor::enter_lane(std::shared_ptr<Turn> turn) {
+  const std::shared_ptr<Hosted> hosted = turn->hosted;
+  turn->lane = conversation_of(turn->message);
+  const auto [lane, is_free] = hosted->lanes.try_emplace(turn->lane);
+  ++hosted->turns;
+  if (!is_free) {
+    turn->held = true;
+    lane->second.push_back(turn);
+    leave_slot(*turn);
+    tasks_.spawn("a message that waits for its conversation", hold(turn));
+  }
+  hosted->working = false;
+  look_for_more(*hosted, true);
+  begin_turns();
+  if (is_free) co_await go_on(std::move(turn));
+}
+
+Task<void> Processor::go_on(std::shared_ptr<Turn> turn) {
+  const std::shared_ptr<Hosted> hosted = turn->hosted;
+  let_go(*turn);
+  co_await work(turn);
+  leave_slot(*turn);
+  --hosted->turns;
+  const auto lane = hosted->lanes.find(turn->lane);
+  if (lane->second.empty()) {
+    hosted->lanes.erase(lane);
+  } else if (!stopping_) {
+    waiting_.push_back({hosted, std::move(lane->second.front())});
+    lane->second.pop_front();
+  }
+  look_for_more(*hosted, true);
+  begin_turns();
+}
+
+Task<void> Processor::hold(std::shared_ptr<Turn> turn) {
+  while (turn->held) {
+    co_await clock_.sleep_until(clock_.now().boot + kRenewEvery, turn->released);
+    if (turn->held) renew(*turn);
+  }
+}
+
+// It waits no longer for its conversation's turn.
+void Processor::let_go(Turn& turn) {
+  turn.held = false;
+  turn.released.ring();
+}
+
+// For a stop: what nobody has begun with is given back, and comes again at the next start.
+Task<void> Processor::release_held() {
+  std::vector<std::shared_ptr<Turn>> all;
+  for (const auto& [name, hosted] : hosted_)
+    for (auto& [lane, turns] : hosted->lanes) {
+      all.insert(all.end(), turns.begin(), turns.end());
+      turns.clear();
+    }
+  for (const std::shared_ptr<Turn>& turn : all) {
+    let_go(*turn);
+    co_await bus_.release(turn->message.to, {turn->message.lease}, Millis{0}, false);
+  }
 }
 
 // The same message again, as long as what fails is not the agent: its lease is kept, so nobody else gets it.
@@ -210,9 +323,10 @@ Task<void> Processor::work(std::shared_ptr<Turn> turn) {
     turn->agent = agent_of(*turn->hosted);
     turn->began = clock_.now().boot;
     turn->done = false;
+    turn->postponed.reset();
     tasks_.spawn("an agent's handler", handle(turn));
     co_await watch(turn);
-    const bool passes = turn->done && !turn->outcome && is_passing(turn->outcome.error().code);
+    const bool passes = turn->done && !turn->postponed && !turn->outcome && is_passing(turn->outcome.error().code);
     if (!passes || stopping_ || turn->hosted->gone) break;
     log::warn("agent.waits", "an agent could not do its work for a reason that passes; it tries again in a moment",
               {{"id", turn->message.to}, {"what", turn->outcome.error().detail}});
@@ -225,12 +339,12 @@ Task<void> Processor::work(std::shared_ptr<Turn> turn) {
 }
 
 std::shared_ptr<Agent> Processor::agent_of(Hosted& hosted) {
-  if (!hosted.agent) hosted.agent = kinds_.at(hosted.kind)();
+  if (!hosted.agent) hosted.agent = kinds_.at(hosted.kind).make();
   return hosted.agent;
 }
 
 Task<void> Processor::handle(std::shared_ptr<Turn> turn) {
-  TurnHands hands(bus_, executor_, turn->message);
+  TurnHands hands(*this, *turn);
   try {
     turn->outcome = co_await turn->agent->handle(turn->message, hands);
   } catch (const std::exception& e) {
@@ -243,7 +357,7 @@ Task<void> Processor::handle(std::shared_ptr<Turn> turn) {
 // Keeps the lease while the handler works, and loses patience with it.
 Task<void> Processor::watch(std::shared_ptr<Turn> turn) {
   const BootTime patience_ends = turn->began + options_.patience;
-  const BootTime turn_ends = turn->began + options_.turn_max;
+  const BootTime turn_ends = turn->began + turn->hosted->hosting.turn_max.value_or(options_.turn_max);
   BootTime renew_at = turn->began + kRenewEvery;
   while (!turn->done) {
     const BootTime now = clock_.now().boot;
@@ -287,6 +401,10 @@ Task<void> Processor::finish(std::shared_ptr<Turn> turn) {
                 {{"id", message.to}, {"message", bus::to_text(message.id)}});
     co_return;
   }
+  if (turn->done && turn->postponed) {
+    co_await bus_.release(message.to, {message.lease}, *turn->postponed, false);
+    co_return;
+  }
   std::string why = "it took too long and was given up";
   if (turn->done) why = turn->outcome.error().detail;
   log::warn("agent.failed", "an agent did not get done with a message",
@@ -297,8 +415,7 @@ Task<void> Processor::finish(std::shared_ptr<Turn> turn) {
   co_await bus_.release(message.to, {message.lease}, counts ? retry_after(message.attempt) : Millis{0}, counts);
 }
 
-void Processor::turn_ended(Hosted& hosted, bool got_one) {
-  hosted.working = false;
+void Processor::look_for_more(Hosted& hosted, bool got_one) {
   if (hosted.gone) return;  // its messages have gone to the dead letters
   const auto counts = bus_.counts(hosted.name);
   if (hosted.came_meanwhile || (got_one && counts && counts->pending > 0)) arrived(hosted.name);

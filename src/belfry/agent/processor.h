@@ -5,6 +5,9 @@
 // `patience` no longer counts among the `max_concurrent`, and one that takes longer than `turn_max` is given up: its
 // message comes again, and the agent is free for it. So a hung agent delays itself alone.
 //
+// Agents that spend their time waiting for others, as models do, may work on several conversations at once, each in its
+// own lane: there it is one message at a time in each conversation.
+//
 // What an agent sends in a turn is sent once, though the turn is taken again after a crash. A turn that fails because
 // the disk is full, or the server stops, is no attempt of the agent's: it is taken again when that has passed.
 //
@@ -14,6 +17,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -35,6 +39,13 @@ struct ProcessorOptions {
   Millis retry_longest{60'000};
 };
 
+enum class Lanes { one, one_a_conversation };
+
+struct Hosting {
+  Lanes lanes = Lanes::one;
+  std::optional<Millis> turn_max;  // another one than for all
+};
+
 class Processor final : public bus::Attendant {
  public:
   using Make = std::function<std::unique_ptr<Agent>()>;
@@ -45,7 +56,7 @@ class Processor final : public bus::Attendant {
   ~Processor() override;
 
   // Recipients of this kind are run here from now on; `make` makes one's agent when it gets its first message.
-  void host(const std::string& kind, Make make);
+  void host(const std::string& kind, Make make, Hosting hosting = {});
   bool hosts(const std::string& kind) const { return kinds_.contains(kind); }
 
   // A stopped agent keeps its queue and gets nothing until it is started again, also after a restart.
@@ -60,13 +71,27 @@ class Processor final : public bus::Attendant {
   void left(const std::string& name) override;
 
  private:
+  struct Kind {
+    Make make;
+    Hosting hosting;
+  };
   struct Hosted;
   struct Turn;
   class TurnHands;
+  // Somebody who has work: a message in their hands already, or one to receive.
+  struct Waiting {
+    std::shared_ptr<Hosted> hosted;
+    std::shared_ptr<Turn> turn;
+  };
 
   void ready(const std::shared_ptr<Hosted>& hosted);
   void begin_turns();
   Task<void> take_turn(std::shared_ptr<Hosted> hosted);
+  Task<void> enter_lane(std::shared_ptr<Turn> turn);
+  Task<void> go_on(std::shared_ptr<Turn> turn);
+  Task<void> hold(std::shared_ptr<Turn> turn);
+  static void let_go(Turn& turn);
+  Task<void> release_held();
   Task<void> work(std::shared_ptr<Turn> turn);
   Task<void> handle(std::shared_ptr<Turn> turn);
   Task<void> watch(std::shared_ptr<Turn> turn);
@@ -75,7 +100,7 @@ class Processor final : public bus::Attendant {
   void give_up_slot(Turn& turn);
   void leave_slot(Turn& turn);
   std::shared_ptr<Agent> agent_of(Hosted& hosted);
-  void turn_ended(Hosted& hosted, bool got_one);
+  void look_for_more(Hosted& hosted, bool got_one);
   Millis retry_after(int attempt) const;
 
   Clock& clock_;
@@ -83,10 +108,10 @@ class Processor final : public bus::Attendant {
   bus::MessageBus& bus_;
   tool::Executor& executor_;
   ProcessorOptions options_;
-  std::unordered_map<std::string, Make> kinds_;
+  std::unordered_map<std::string, Kind> kinds_;
   std::unordered_map<std::string, std::shared_ptr<Hosted>> hosted_;
   std::unordered_set<bus::RecipientNumber> stopped_;  // numbers: a name may become another's
-  std::deque<std::shared_ptr<Hosted>> waiting_;       // have work, in the order in which they get their turn
+  std::deque<Waiting> waiting_;                       // in the order in which they get their turn
   int working_ = 0;                                   // count among max_concurrent
   Pauses pauses_;
   bool stopping_ = false;

@@ -67,4 +67,15 @@ void append_utf8(std::string& out, unsigned code_point) {
   out.append(bytes, write_utf8(bytes, code_point));
 }
 
+std::string_view beginning(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
+  return text.substr(0, bytes);
+}
+
+std::string shortened(std::string_view text, std::size_t bytes) {
+  const std::string_view shown = beginning(text, bytes);
+  return shown.size() == text.size() ? std::string(text) : std::string(shown) + "…";
+}
+
 }  // namespace belfry

@@ -12,6 +12,10 @@ int utf8_sequence(std::string_view text, char32_t* code_point = nullptr);
 bool is_utf8(std::string_view text);
 // Nothing that could be seen: empty, or only what Unicode calls white space and two marks that take no room at all.
 bool is_blank(std::string_view text);
+// As many whole characters from the beginning as fit into `bytes`.
+std::string_view beginning(std::string_view text, std::size_t bytes);
+// That, with an ellipsis where something is missing.
+std::string shortened(std::string_view text, std::size_t bytes);
 void append_utf8(std::string& out, unsigned code_point);
 // The same into four bytes or more of room; how many were written.
 inline std::size_t write_utf8(char* out, unsigned code_point) {

@@ -14,12 +14,7 @@ namespace {
 
 constexpr int kShownTextMax = 60;
 
-std::string shortened(const std::string& text) {
-  if (text.size() <= kShownTextMax) return text;
-  std::size_t end = kShownTextMax;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "…";
-}
+std::string shortened(const std::string& text) { return belfry::shortened(text, kShownTextMax); }
 
 Result<> check(const Post& post) {
   if (post.quick_reply_index && post.in_reply_to.empty())

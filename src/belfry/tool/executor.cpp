@@ -142,6 +142,11 @@ std::vector<const Definition*> Executor::definitions(const chat::Session* sessio
   return all;
 }
 
+const Tool* Executor::find(std::string_view name) const {
+  const auto found = tools_.find(name);
+  return found == tools_.end() ? nullptr : found->second.tool.get();
+}
+
 std::string Executor::names() const {
   std::string all;
   for (const auto& [name, entry] : tools_) all += (all.empty() ? "" : ", ") + name;
@@ -152,10 +157,11 @@ std::string Executor::names() const {
 Task<Result<>> Executor::enter_session(ToolContext& context) {
   if (context.session_id.empty()) co_return Result<>{};
   BELFRY_CO_TRY(const chat::Session session, co_await chats_.session(context.session_id));
-  if (!context.agent_id.empty() && !session.has(context.agent_id))
+  const bool is_in_it = context.agent_id.empty() || session.has(context.agent_id);
+  if (!is_in_it && !context.in_turn)
     co_return fail(Errc::invalid_argument,
                    fmt::format("\"{}\" is not in the session {}", context.agent_id, context.session_id));
-  context.is_private = session.kind == chat::SessionKind::private_chat;
+  context.is_private = is_in_it && session.kind == chat::SessionKind::private_chat;
   context.timezone = session.timezone;
   co_return Result<>{};
 }
@@ -217,11 +223,11 @@ Task<Result<CallOutcome>> Executor::call(CallRequest request) {
   record.context.again = begun->again;
   record.context.once = fmt::format("call {}", record.number);
   std::erase_if(unended_, [&](const CallRecord& one) { return one.number == record.number; });
-  co_return co_await run(std::move(record));
+  co_return co_await run(std::move(record), std::move(request.refusal));
 }
 
-Task<CallOutcome> Executor::run(CallRecord record) {
-  CallOutcome outcome = co_await perform(record);
+Task<CallOutcome> Executor::run(CallRecord record, std::optional<Error> refusal) {
+  CallOutcome outcome = co_await perform(record, std::move(refusal));
   outcome.number = record.number;
   record.state = outcome.ok ? CallState::done : CallState::failed;
   record.result = outcome.result;
@@ -231,13 +237,14 @@ Task<CallOutcome> Executor::run(CallRecord record) {
   co_return outcome;
 }
 
-Task<CallOutcome> Executor::perform(CallRecord& record) {
+Task<CallOutcome> Executor::perform(CallRecord& record, std::optional<Error> refusal) {
+  if (refusal) co_return refused(*refusal);
   const auto found = tools_.find(record.tool);
   if (found == tools_.end())
     co_return refused(
         {Errc::unknown_tool, fmt::format("there is no tool \"{}\"; there are: {}", record.tool, names())});
   if (const auto entered = co_await enter_session(record.context); !entered) co_return refused(entered.error());
-  if (auto refusal = misfit(found->second, record.arguments)) co_return std::move(*refusal);
+  if (auto misfits = misfit(found->second, record.arguments)) co_return std::move(*misfits);
   try {
     auto called = co_await found->second.tool->call(record.context, record.arguments);
     if (!called) co_return refused(called.error());

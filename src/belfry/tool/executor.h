@@ -29,6 +29,7 @@ struct CallRequest {
   std::string tool;
   std::string arguments;  // JSON as it came
   ToolContext context;
+  std::optional<Error> refusal;  // the caller may not: nothing is done, and this is the result that is recorded
 };
 
 struct CallOutcome {
@@ -49,6 +50,8 @@ class Executor {
   // All, or those that are of use in this session.
   std::vector<const Definition*> definitions(const chat::Session* session = nullptr) const;
 
+  const Tool* find(std::string_view name) const;
+
   // Refused only if the record could not be written: then nothing was done.
   Task<Result<CallOutcome>> call(CallRequest request);
   Task<Result<CallTables::Page>> calls(CallTables::Query query);
@@ -62,8 +65,8 @@ class Executor {
   class Running;
 
   Result<Begun> begin(store::Connection& connection, const CallRecord& record) const;
-  Task<CallOutcome> run(CallRecord record);
-  Task<CallOutcome> perform(CallRecord& record);
+  Task<CallOutcome> run(CallRecord record, std::optional<Error> refusal);
+  Task<CallOutcome> perform(CallRecord& record, std::optional<Error> refusal);
   Task<void> end(CallRecord record);
   Task<Result<>> enter_session(ToolContext& context);
   std::optional<CallOutcome> misfit(const Entry& entry, const std::string& arguments) const;

@@ -25,7 +25,9 @@ struct ToolContext {
   std::string agent_id;
   std::string session_id;
   std::string task_id;
-  std::string call_id;  // the caller's name for this call: a repeat has the first one's result and no other effect
+  std::string call_id;   // the caller's name for this call: a repeat has the first one's result and no other effect
+  std::string reply_to;  // who is answered, if this is the turn of an agent; empty: whoever is there
+  bool in_turn = false;  // an agent calls while it handles a message: that one's session need not be its own
   // Set by the executor:
   bool is_private = false;  // the session is a private chat
   std::string timezone;     // the session's; empty: the server's
@@ -39,6 +41,10 @@ class Tool {
   virtual const Definition& definition() const = 0;
   // Arguments that the tool judges by rules of its own, which know better than the schema (D4, Q2 to Q5, D15).
   virtual std::vector<std::string_view> judged_by_itself() const { return {}; }
+  // Takes its time outside of Belfry: others need not wait for it.
+  virtual bool is_slow() const { return false; }
+  // Not offered by itself, but found by those who search for it (A4).
+  virtual bool is_deferred() const { return false; }
   // Not offered to agents in a group.
   virtual bool in_private_chats_only() const { return false; }
   // `arguments` is an object that fits the schema; the result is a JSON object, too.

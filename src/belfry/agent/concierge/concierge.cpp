@@ -696,7 +696,8 @@ Task<Result<>> Turn::say(std::string text, Note note, std::vector<std::string> r
 Task<Result<tool::CallOutcome>> Turn::call(std::string tool, std::string arguments, std::string session) {
   // The same call of the same turn, taken again after a crash, has no second effect.
   const std::string id = fmt::format("{}-{}", bus::to_text(message_.id), ++calls_);
-  auto outcome = co_await hands_.call_in(std::move(session), std::move(tool), std::move(arguments), id);
+  ToolUse use{.tool = std::move(tool), .arguments = std::move(arguments), .call_id = id, .session = std::move(session)};
+  auto outcome = co_await hands_.use(std::move(use));
   if (outcome && !outcome->ok && is_passing(outcome->code)) co_return fail(outcome->code, message_of(outcome->result));
   co_return outcome;
 }
