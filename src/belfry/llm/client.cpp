@@ -125,7 +125,8 @@ Task<Result<ChatAnswer>> Client::ask(std::string model, std::string body, Progre
     }
     if (tried.result.error().code == Errc::model_garbled) ++garbled;
     const Millis wait = std::max(pause_after(tries, options_, random_.next()), tried.retry_after.value_or(Millis{0}));
-    const bool last = tries >= attempts || garbled >= options_.garbled_attempts;
+    // If the circuit has been opened meanwhile, others have failed, too.
+    const bool last = tries >= attempts || garbled >= options_.garbled_attempts || open_until_;
     if (tried.hopeless || last || clock_.now().boot + wait >= deadline) {
       Error error = std::move(tried.result.error());
       if (tries > 1) error.detail += fmt::format(" (after {} tries)", tries);
@@ -159,12 +160,13 @@ Task<Client::Try> Client::attempt(std::string body, BootTime deadline, Progress&
 }
 
 net::WebRequest Client::web_request(std::string body, Millis timeout) const {
-  net::WebRequest request{.url = options_.base,
-                          .headers = {{"Content-Type", "application/json"}, {"Accept", "text/event-stream"}},
-                          .body = std::move(body),
-                          .timeout = timeout,
-                          .answer_bytes_max = kAnswerBytesMax,
-                          .ca_file = options_.ca_file};
+  net::WebRequest request{
+      .url = options_.base,
+      .headers = {{"Content-Type", "application/json"}, {"Accept", "text/event-stream, application/json"}},
+      .body = std::move(body),
+      .timeout = timeout,
+      .answer_bytes_max = kAnswerBytesMax,
+      .ca_file = options_.ca_file};
   // A query (`?api-version=…`) stays behind the path.
   std::string& target = request.url.target;
   const std::size_t query = std::min(target.find('?'), target.size());
@@ -264,6 +266,7 @@ void Client::note_end(const Result<ChatAnswer>& result) {
 
 void Client::note_failure() {
   if (++failures_ < options_.circuit_failures) return;
+  if (open_until_ && clock_.now().boot < *open_until_) return;  // it was on its way when the circuit was opened
   ++statistics_.circuit_opened;
   open_until_ = clock_.now().boot + options_.circuit_pause;
   log::warn("llm.circuit_opened", "the model's server fails again and again, and is left alone for a while",

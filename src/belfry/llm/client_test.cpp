@@ -426,6 +426,26 @@ TEST(ModelClient, AServerThatFailsAgainAndAgainIsLeftAloneAndThenProbed) {
   EXPECT_EQ(b.server.calls, 8);
 }
 
+TEST(ModelClient, WhenTheCircuitOpensThoseUnderWayGiveUp) {
+  Bench b({.attempts = 2, .circuit_failures = 2});
+  b.script = {{.head = status(503), .first_byte = 1s}};
+  std::vector<std::shared_ptr<Bench::Asked>> asked;
+  for (int i = 0; i < 2; ++i) asked.push_back(b.ask());
+  b.clock.advance(2s);
+  for (int i = 0; i < 3; ++i) asked.push_back(b.ask());
+
+  b.clock.advance(10s);
+
+  for (const auto& one : asked) {
+    ASSERT_TRUE(one->done());
+    EXPECT_EQ(code_of(*one->result), Errc::model_unavailable);
+  }
+  EXPECT_EQ(asked[0]->ended, 2500ms);  // two tries; then the circuit opens
+  EXPECT_EQ(asked[4]->ended, 3000ms);  // and those who came later make one
+  EXPECT_EQ(b.server.calls, 7);
+  EXPECT_EQ(b.client.statistics().circuit_opened, 1);
+}
+
 TEST(ModelClient, AProbeIsOneTryAndWhoCancelsItLeavesTheNextOneToProbe) {
   Bench b({.circuit_failures = 1});
   b.script = {refuses(503)};

@@ -112,16 +112,24 @@ class SocketClient::Impl {
       what = std::move(why);
       error_code ignored;
       socket.close(ignored);
-      if (resolved) std::exchange(resolved, nullptr)(Found{asio::error::operation_aborted, {}});
+      if (!resolved) return;
+      // Posted, not called: whoever ends it is in the middle of something.
+      asio::post(socket.get_executor(), [resume = std::exchange(resolved, nullptr)]() mutable {
+        resume(Found{asio::error::operation_aborted, {}});
+      });
     }
     std::string problem(const error_code& ec) const { return over ? what : ec.message(); }
     // The next step has begun and has this much time, if all of it together has it.
-    void allow(BootTime now, Millis duration, std::string_view step) {
+    void allow(BootTime now, Millis duration, std::string_view missing) {
       const BootTime before = deadline;
       deadline = std::min(now + duration, last);
-      late = deadline == last ? fmt::format("it took longer than {} ms", timeout.count())
-                              : fmt::format("{} within {} ms", step, duration.count());
+      step = duration;
+      step_missing = missing;
       if (deadline < before) wake.ring();  // whoever watches would look too late
+    }
+    std::string late() const {
+      if (deadline == last) return fmt::format("it took longer than {} ms", timeout.count());
+      return fmt::format("{} within {} ms", step_missing, step.count());
     }
 
     tcp::socket socket;
@@ -131,7 +139,8 @@ class SocketClient::Impl {
     BootTime last;  // for all of it
     Millis timeout{0};
     BootTime deadline;  // for the step that it is at
-    std::string late;   // what to say when that has passed
+    Millis step{0};
+    std::string_view step_missing;  // what has not come when that has passed; a literal
     Patience patience;
     bool over = false;  // nothing more is done on its socket
     bool done = false;
@@ -223,10 +232,7 @@ Task<WebAnswer> SocketClient::Impl::run(WebRequest request, Patience patience, A
 }
 
 void SocketClient::Impl::abandon() {
-  // Ending one may resume its coroutine, which takes itself off the list.
-  const std::vector<Call*> calls(calls_.begin(), calls_.end());
-  for (Call* const call : calls)
-    if (calls_.contains(call)) call->end("the server is stopping");
+  for (Call* const call : calls_) call->end("the server is stopping");
 }
 
 Task<void> SocketClient::Impl::watch(Shared call) {
@@ -234,7 +240,7 @@ Task<void> SocketClient::Impl::watch(Shared call) {
     const BootTime deadline = call->deadline;
     co_await clock_.sleep_until(deadline, call->wake);
   }
-  if (!call->done) call->end(call->late);
+  if (!call->done) call->end(call->late());
 }
 
 // The resolver asks on a thread of its own and cannot be interrupted; whoever is over does not wait for it.
