@@ -47,11 +47,13 @@ data: [DONE]
 
 Result<ChatAnswer> read(std::string_view bytes, bool clean_end = true, const std::vector<std::size_t>& pieces = {}) {
   CompletionReader reader(kSeed);
+  // Like the client: what is refused or complete gets no more.
+  bool wanted = true;
   for (const std::size_t size : pieces) {
-    if (!reader.done()) (void)reader.feed(bytes.substr(0, size));
+    wanted = wanted && reader.feed(bytes.substr(0, size)) && !reader.done();
     bytes.remove_prefix(std::min(size, bytes.size()));
   }
-  if (!reader.done()) (void)reader.feed(bytes);
+  if (wanted && !reader.feed(bytes)) EXPECT_FALSE(reader.done());
   return reader.finish(clean_end, 400);
 }
 

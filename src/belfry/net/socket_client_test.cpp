@@ -180,18 +180,18 @@ class SocketClientTest : public ::testing::Test {
     return wanted;
   }
 
+  Task<void> run(Server& server, WebRequest wanted, Patience patience, std::optional<WebAnswer>& answer) {
+    answer = co_await client.stream(std::move(wanted), patience, sink, cancel);
+    co_await server.stop();
+    co_await client.stop();
+    clock.stop();
+  }
   // Runs until the answer is there and everything has ended.
   WebAnswer stream(Server& server, WebRequest wanted, Patience patience = {}) {
     server.start();
     std::optional<WebAnswer> answer;
     bool stopped = false;
-    auto all = [&]() -> Task<void> {
-      answer = co_await client.stream(std::move(wanted), patience, sink, cancel);
-      co_await server.stop();
-      co_await client.stop();
-      clock.stop();
-    };
-    asio::co_spawn(context, all, [&stopped](std::exception_ptr failure) {
+    asio::co_spawn(context, run(server, std::move(wanted), patience, answer), [&stopped](std::exception_ptr failure) {
       EXPECT_FALSE(failure);
       stopped = true;
     });
