@@ -64,6 +64,19 @@ Result<> check_host(const std::string& name) {
   return {};
 }
 
+// A time of the model's client.
+template <Millis ModelConfig::* kTime>
+Result<> set_model_time(Config& config, const std::string& value) {
+  BELFRY_TRY(const auto ms, whole(value, 1, 3'600'000));
+  config.llm.*kTime = Millis{ms};
+  return {};
+}
+
+bool is_variable_name(const std::string& name) {
+  return !name.empty() && !(name.front() >= '0' && name.front() <= '9') &&
+         name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+}
+
 struct Setting {
   std::string_view section;
   std::string_view key;
@@ -144,6 +157,39 @@ const Setting kSettings[] = {
        BELFRY_TRY(config.language, when::parse_language(value));
        return {};
      }},
+    {"llm", "base_url",
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(const net::WebUrl ignored, net::parse_web_url(value));
+       config.llm.base_url = value;
+       return {};
+     }},
+    {"llm", "model",
+     [](Config& config, const std::string& value) -> Result<> {
+       return not_empty(config.llm.model, value, "the name of a model");
+     }},
+    {"llm", "api_key_env",
+     [](Config& config, const std::string& value) -> Result<> {
+       // Whoever writes the key itself here is not shown it again.
+       if (!is_variable_name(value))
+         return fail(Errc::invalid_argument,
+                     "it is the name of an environment variable that holds the key, not the key");
+       config.llm.api_key_env = value;
+       return {};
+     }},
+    {"llm", "ca_file",
+     [](Config& config, const std::string& value) -> Result<> {
+       return not_empty(config.llm.ca_file, value, "a file with certificates");
+     }},
+    {"llm", "connect_timeout_ms", set_model_time<&ModelConfig::connect_timeout>},
+    {"llm", "first_byte_timeout_ms", set_model_time<&ModelConfig::first_byte_timeout>},
+    {"llm", "silence_timeout_ms", set_model_time<&ModelConfig::silence_timeout>},
+    {"llm", "timeout_ms", set_model_time<&ModelConfig::timeout>},
+    {"llm", "attempts",
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(const auto number, whole(value, 1, 20));
+       config.llm.attempts = static_cast<int>(number);
+       return {};
+     }},
     {"log", "level",
      [](Config& config, const std::string& value) -> Result<> {
        for (const auto& [name, level] : {std::pair("debug", log::Level::debug), std::pair("info", log::Level::info),
@@ -200,11 +246,18 @@ std::optional<std::string> text_of(const toml::node& node) {
   return std::nullopt;
 }
 
-std::string environment_name(const Setting& setting) {
-  std::string name = fmt::format("BELFRY_{}_{}", setting.section, setting.key);
+std::string environment_name(std::string_view section, std::string_view key) {
+  std::string name = fmt::format("BELFRY_{}_{}", section, key);
   for (char& c : name)
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   return name;
+}
+
+// Named like a setting of some section. Others begin with BELFRY_, too: those of the commands.
+bool is_ours(std::string_view name) {
+  return std::any_of(std::begin(kSettings), std::end(kSettings), [name](const Setting& setting) {
+    return name.starts_with(environment_name(setting.section, ""));
+  });
 }
 
 Result<> read_section(Config& config, std::string_view section, const toml::table& table, const std::string& path) {
@@ -257,14 +310,10 @@ Result<> read_environment(Config& config, const char* const* environment) {
   for (; *environment; ++environment) {
     const std::string_view entry = *environment;
     const std::string_view name = entry.substr(0, entry.find('='));
-    bool ours = false;
-    for (const std::string_view prefix : {std::string_view("BELFRY_SERVER_"), std::string_view("BELFRY_LIMITS_"),
-                                          std::string_view("BELFRY_RETENTION_"), std::string_view("BELFRY_LOG_")})
-      ours = ours || name.starts_with(prefix);
-    if (!ours || name.size() == entry.size()) continue;
+    if (!is_ours(name) || name.size() == entry.size()) continue;
     bool known = false;
     for (const Setting& setting : kSettings) {
-      if (environment_name(setting) != name) continue;
+      if (environment_name(setting.section, setting.key) != name) continue;
       known = true;
       const std::string value(entry.substr(name.size() + 1));
       if (value.empty())

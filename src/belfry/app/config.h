@@ -20,6 +20,19 @@ namespace belfry::app {
 enum class OnStop { deliver, keep };
 enum class LogForm { automatic, json, terminal };
 
+// The language model, as its section [llm] says it.
+struct ModelConfig {
+  std::string base_url;     // https://api.openai.com/v1; empty: there is no model
+  std::string model;        // its name at that server
+  std::string api_key_env;  // the variable that holds the key; empty: OPENAI_API_KEY, if that is set
+  std::string ca_file;      // certificates that are trusted instead of the system's
+  Millis connect_timeout{10'000};
+  Millis first_byte_timeout{60'000};
+  Millis silence_timeout{60'000};
+  Millis timeout{300'000};
+  int attempts = 4;
+};
+
 struct Config {
   std::string listen = "127.0.0.1:7171";
   std::string data;        // empty: default_data_directory()
@@ -34,6 +47,7 @@ struct Config {
   Millis retention = kRetentionDefault;
   std::string timezone;  // the user's; empty: that of the machine
   when::Language language = when::Language::automatic;
+  ModelConfig llm;
   log::Level log_level = log::Level::info;
   LogForm log_form = LogForm::automatic;
 };

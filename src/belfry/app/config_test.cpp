@@ -22,6 +22,16 @@ connections = 100
 attempts = 3
 [retention]
 days = 30
+[llm]
+base_url = "http://127.0.0.1:11434/v1"
+model = "small"
+api_key_env = "MY_KEY"
+ca_file = "/etc/belfry/ca.pem"
+connect_timeout_ms = 1
+first_byte_timeout_ms = 2
+silence_timeout_ms = 3
+timeout_ms = 4
+attempts = 5
 [log]
 level = "debug"
 format = "json"
@@ -38,6 +48,15 @@ format = "json"
   EXPECT_EQ(config.connections_max, 100);
   EXPECT_EQ(config.attempts_max, 3);
   EXPECT_EQ(config.retention, Millis{30 * 86'400'000LL});
+  EXPECT_EQ(config.llm.base_url, "http://127.0.0.1:11434/v1");
+  EXPECT_EQ(config.llm.model, "small");
+  EXPECT_EQ(config.llm.api_key_env, "MY_KEY");
+  EXPECT_EQ(config.llm.ca_file, "/etc/belfry/ca.pem");
+  EXPECT_EQ(config.llm.connect_timeout, Millis{1});
+  EXPECT_EQ(config.llm.first_byte_timeout, Millis{2});
+  EXPECT_EQ(config.llm.silence_timeout, Millis{3});
+  EXPECT_EQ(config.llm.timeout, Millis{4});
+  EXPECT_EQ(config.llm.attempts, 5);
   EXPECT_EQ(config.log_level, log::Level::debug);
   EXPECT_EQ(config.log_form, LogForm::json);
 }
@@ -64,6 +83,11 @@ TEST(Config, RefusesWhatItDoesNotKnowAndSaysWhere) {
       {"[server]\nallow_hosts = [\"a.example:b\"]", "without a scheme"},
       {"[retention]\ndays = 0", "a number from 1"},
       {"[log]\nlevel = \"loud\"", "debug, info"},
+      {"[llm]\nbase_url = \"models.example\"", "is not a URL like"},
+      {"[llm]\nmodel = \"\"", "the name of a model"},
+      {"[llm]\napi_key = \"sk-x\"", "f.toml:2: [llm] api_key: unknown key; [llm] has: base_url, model, api_key_env"},
+      {"[llm]\ntimeout_ms = 0", "a number from 1"},
+      {"[llm]\nattempts = 21", "a number from 1 to 20"},
       {"[server\n", "f.toml:1"},
   };
   for (const auto& line : table) {
@@ -77,8 +101,9 @@ TEST(Config, RefusesWhatItDoesNotKnowAndSaysWhere) {
 TEST(Config, TheEnvironmentCountsMoreThanTheFile) {
   Config config;
   ASSERT_TRUE(read_toml(config, "[server]\nlisten = \"a:1\"\ndata = \"/a\"", "f"));
-  const char* environment[] = {"PATH=/bin",           "BELFRY_SERVER_LISTEN=b:2",      "BELFRY_RETENTION_DAYS=2",
-                               "BELFRY_URL=http://x", "BELFRY_SERVER_ALLOW_HOSTS=x,y", nullptr};
+  const char* environment[] = {"PATH=/bin",           "BELFRY_SERVER_LISTEN=b:2",       "BELFRY_RETENTION_DAYS=2",
+                               "BELFRY_URL=http://x", "BELFRY_SERVER_ALLOW_HOSTS=x,y",  "BELFRY_USER_LANGUAGE=zh",
+                               "BELFRY_LLM_MODEL=m",  "BELFRY_LLM_BASE_URL=https://x/", nullptr};
 
   ASSERT_TRUE(read_environment(config, environment));
 
@@ -86,16 +111,27 @@ TEST(Config, TheEnvironmentCountsMoreThanTheFile) {
   EXPECT_EQ(config.data, "/a");
   EXPECT_EQ(config.retention, Millis{2 * 86'400'000LL});
   EXPECT_EQ(config.allow_hosts.size(), 2u);
+  EXPECT_EQ(config.language, when::Language::chinese);
+  EXPECT_EQ(config.llm.model, "m");
+  EXPECT_EQ(config.llm.base_url, "https://x/");
 }
 
 // G19
 TEST(Config, AnUnknownVariableOfOursIsRefused) {
   for (const char* entry : {"BELFRY_SERVER_LISTN=x", "BELFRY_LIMITS_=1", "BELFRY_RETENTION_DAYS=many",
-                            "BELFRY_SERVER_TOKEN_FILE=", "BELFRY_SERVER_ALLOW_HOSTS="}) {
+                            "BELFRY_SERVER_TOKEN_FILE=", "BELFRY_SERVER_ALLOW_HOSTS=", "BELFRY_LLM_KEY=x"}) {
     Config config;
     const char* environment[] = {entry, nullptr};
     EXPECT_FALSE(read_environment(config, environment)) << entry;
   }
+}
+
+// Somebody writes the key where its variable belongs, and should not read it in the terminal.
+TEST(Config, AKeyInPlaceOfItsVariableIsNotShown) {
+  Config config;
+  const auto read = read_toml(config, "[llm]\napi_key_env = \"sk-secret-key\"", "f");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().detail.find("sk-"), std::string::npos) << read.error().detail;
 }
 
 TEST(Config, FindsTheDataDirectory) {

@@ -1,32 +1,27 @@
 #include "belfry/net/socket_client.h"
 
-#include <charconv>
+#include <algorithm>
+#include <map>
 #include <unordered_set>
 #include <vector>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <fmt/format.h>
 
 #include "belfry/base/task_group.h"
+#include "belfry/net/answer_parser.h"
 
 namespace belfry::net {
 namespace {
 
-namespace http = boost::beast::http;
 namespace ssl = asio::ssl;
 using asio::ip::tcp;
 using boost::system::error_code;
-using Parser = http::response_parser<http::string_body>;
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
 constexpr std::size_t kReadBytes = 16u << 10;
-constexpr std::uint32_t kHeadBytesMax = 32u << 10;
-// 100 Continue and 103 Early Hints come before the answer; more than a few of them are a mistake of the other side.
-constexpr int kInterimAnswersMax = 10;
 
 struct Found {
   error_code ec;
@@ -43,15 +38,58 @@ std::string request_text(const WebRequest& request) {
   return text + "\r\n" + request.body;
 }
 
-// Seconds; a date is as good as none, for nobody says whose clock it is on.
-std::optional<Millis> retry_after(std::string_view text) {
-  std::int64_t seconds = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, seconds);
-  const bool whole = !text.empty() && read.ec == std::errc{} && read.ptr == end;
-  if (!whole || seconds < 0 || seconds > 86'400 * 365) return std::nullopt;
-  return Millis{seconds * 1'000};
-}
+// Takes an answer in one piece.
+class Whole final : public AnswerSink {
+ public:
+  void began(int, std::optional<Millis>) override {}
+  bool piece(std::string_view bytes) override {
+    body += bytes;
+    return true;
+  }
+
+  std::string body;
+};
+
+// Hands on what has come of an answer, and counts it.
+class Handover {
+ public:
+  Handover(AnswerSink& sink, WebAnswer& answer, std::size_t bytes_max)
+      : sink_(sink), answer_(answer), left_(bytes_max) {}
+
+  // False when nothing more is wanted.
+  bool take(AnswerParser& parser) {
+    if (!parser.head()) return true;
+    if (answer_.fate != Fate::answered) begin(*parser.head());
+    std::string bytes = parser.take_body();
+    const bool fits = bytes.size() <= left_;
+    bytes.resize(std::min(bytes.size(), left_));
+    left_ -= bytes.size();
+    enough_ = !bytes.empty() && !pass(bytes);
+    if (!fits) answer_.what = "the answer is too long";
+    return !enough_ && fits;
+  }
+  bool enough() const { return enough_; }
+
+ private:
+  void begin(const AnswerParser::Head& head) {
+    answer_.fate = Fate::answered;
+    answer_.status = head.status;
+    answer_.retry_after = head.retry_after;
+    if (!is_good()) left_ = std::min(left_, kRefusalBytesMax);
+    sink_.began(head.status, head.retry_after);
+  }
+  bool is_good() const { return answer_.status >= 200 && answer_.status < 300; }
+  bool pass(const std::string& bytes) {
+    if (is_good()) return sink_.piece(bytes);
+    answer_.body += bytes;
+    return true;
+  }
+
+  AnswerSink& sink_;
+  WebAnswer& answer_;
+  std::size_t left_;
+  bool enough_ = false;
+};
 
 }  // namespace
 
@@ -59,7 +97,7 @@ class SocketClient::Impl {
  public:
   Impl(asio::io_context& context, Clock& clock) : context_(context), clock_(clock), tasks_(context) {}
 
-  Task<WebAnswer> call(WebRequest request);
+  Task<WebAnswer> run(WebRequest request, Patience patience, AnswerSink& sink, std::shared_ptr<Cancel> cancel);
   void abandon();
   Task<void> stop() { return tasks_.join(); }
 
@@ -74,78 +112,135 @@ class SocketClient::Impl {
       what = std::move(why);
       error_code ignored;
       socket.close(ignored);
-      if (resolved) std::exchange(resolved, nullptr)(Found{asio::error::operation_aborted, {}});
+      if (!resolved) return;
+      // Posted, not called: whoever ends it is in the middle of something.
+      asio::post(socket.get_executor(), [resume = std::exchange(resolved, nullptr)]() mutable {
+        resume(Found{asio::error::operation_aborted, {}});
+      });
     }
     std::string problem(const error_code& ec) const { return over ? what : ec.message(); }
+    // The next step has begun and has this much time, if all of it together has it.
+    void allow(BootTime now, Millis duration, std::string_view missing) {
+      const BootTime before = deadline;
+      deadline = std::min(now + duration, last);
+      step = duration;
+      step_missing = missing;
+      if (deadline < before) wake.ring();  // whoever watches would look too late
+    }
+    std::string late() const {
+      if (deadline == last) return fmt::format("it took longer than {} ms", timeout.count());
+      return fmt::format("{} within {} ms", step_missing, step.count());
+    }
 
     tcp::socket socket;
     tcp::resolver resolver;
     Resume<Found> resolved;
     Wake wake;
+    BootTime last;  // for all of it
+    Millis timeout{0};
+    BootTime deadline;  // for the step that it is at
+    Millis step{0};
+    std::string_view step_missing;  // what has not come when that has passed; a literal
+    Patience patience;
     bool over = false;  // nothing more is done on its socket
     bool done = false;
     std::string what;  // why it is over
   };
   using Shared = std::shared_ptr<Call>;
 
-  Task<void> watch(Shared call, BootTime deadline, Millis timeout);
+  // On the list, watched and cancellable from its construction to its end.
+  class UnderWay;
+
+  Task<void> watch(Shared call);
   Task<Found> find(Shared call, HostPort server);
   Task<error_code> connect(Shared call, HostPort server);
-  Task<WebAnswer> call_plain(Shared call, WebRequest request);
-  Task<WebAnswer> call_tls(Shared call, WebRequest request);
+  Task<WebAnswer> call_plain(Shared call, WebRequest request, AnswerSink& sink);
+  Task<WebAnswer> call_tls(Shared call, WebRequest request, AnswerSink& sink);
   template <class Stream>
-  Task<WebAnswer> exchange(Stream& stream, Shared call, WebRequest request);
-  ssl::context& trust();
+  Task<void> write(Stream& stream, std::string text);
+  template <class Stream>
+  Task<WebAnswer> exchange(Stream& stream, Shared call, WebRequest request, AnswerSink& sink);
+  Result<ssl::context*> trust(const std::string& ca_file);
 
   asio::io_context& context_;
   Clock& clock_;
-  std::unique_ptr<ssl::context> trust_;
+  std::map<std::string, std::unique_ptr<ssl::context>> trust_;  // by the file; read once
   std::unordered_set<Call*> calls_;
   TaskGroup tasks_;
 };
 
 SocketClient::SocketClient(asio::io_context& context, Clock& clock) : impl_(std::make_unique<Impl>(context, clock)) {}
 SocketClient::~SocketClient() = default;
-Task<WebAnswer> SocketClient::call(WebRequest request) { return impl_->call(std::move(request)); }
 void SocketClient::abandon() { impl_->abandon(); }
 Task<void> SocketClient::stop() { return impl_->stop(); }
 
-Task<WebAnswer> SocketClient::Impl::call(WebRequest request) {
+Task<WebAnswer> SocketClient::call(WebRequest request) {
+  Whole whole;
+  const Patience patience{request.timeout, request.timeout, request.timeout};
+  auto answer = co_await impl_->run(std::move(request), patience, whole, nullptr);
+  if (!whole.body.empty()) answer.body = std::move(whole.body);
+  co_return answer;
+}
+
+Task<WebAnswer> SocketClient::stream(WebRequest request, Patience patience, AnswerSink& sink,
+                                     std::shared_ptr<Cancel> cancel) {
+  return impl_->run(std::move(request), patience, sink, std::move(cancel));
+}
+
+class SocketClient::Impl::UnderWay {
+ public:
+  UnderWay(Impl& client, Shared call, std::shared_ptr<Cancel> cancel)
+      : client_(client), call_(std::move(call)), cancel_(std::move(cancel)) {
+    client_.calls_.insert(call_.get());
+    client_.tasks_.spawn("deadlines of a request", client_.watch(call_));
+    if (cancel_) cancel_->on_cancel([call = call_] { call->end("it was cancelled"); });
+  }
+  ~UnderWay() {
+    if (cancel_) cancel_->on_cancel(nullptr);
+    client_.calls_.erase(call_.get());
+    call_->done = true;
+    call_->end("the call has ended");
+    call_->wake.ring();
+  }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+
+ private:
+  Impl& client_;
+  Shared call_;
+  std::shared_ptr<Cancel> cancel_;
+};
+
+Task<WebAnswer> SocketClient::Impl::run(WebRequest request, Patience patience, AnswerSink& sink,
+                                        std::shared_ptr<Cancel> cancel) {
   const auto call = std::make_shared<Call>(context_);
-  struct Listed {
-    Impl& impl;
-    Call& call;
-    Listed(Impl& client, Call& one) : impl(client), call(one) { impl.calls_.insert(&call); }
-    ~Listed() {
-      impl.calls_.erase(&call);
-      call.done = true;
-      call.end("the call has ended");
-      call.wake.ring();
-    }
-  } listed(*this, *call);
-  tasks_.spawn("deadline of a request", watch(call, clock_.now().boot + request.timeout, request.timeout));
+  call->timeout = request.timeout;
+  call->last = call->deadline = clock_.now().boot + request.timeout;
+  call->patience = patience;
+  call->allow(clock_.now().boot, patience.connect, "no connection");
+  const UnderWay under_way(*this, call, std::move(cancel));
   const error_code ec = co_await connect(call, request.url.server);
   if (ec || call->over)
     co_return WebAnswer{.what = fmt::format("{} cannot be reached: {}", request.url.host(), call->problem(ec))};
   WebAnswer answer;
   if (request.url.tls) {
-    answer = co_await call_tls(call, std::move(request));
+    answer = co_await call_tls(call, std::move(request), sink);
   } else {
-    answer = co_await call_plain(call, std::move(request));
+    answer = co_await call_plain(call, std::move(request), sink);
   }
   co_return answer;
 }
 
 void SocketClient::Impl::abandon() {
-  // Ending one may resume its coroutine, which takes itself off the list.
-  const std::vector<Call*> calls(calls_.begin(), calls_.end());
-  for (Call* const call : calls)
-    if (calls_.contains(call)) call->end("the server is stopping");
+  for (Call* const call : calls_) call->end("the server is stopping");
 }
 
-Task<void> SocketClient::Impl::watch(Shared call, BootTime deadline, Millis timeout) {
-  while (!call->done && clock_.now().boot < deadline) co_await clock_.sleep_until(deadline, call->wake);
-  if (!call->done) call->end(fmt::format("it took longer than {} ms", timeout.count()));
+Task<void> SocketClient::Impl::watch(Shared call) {
+  while (!call->done && clock_.now().boot < call->deadline) {
+    const BootTime deadline = call->deadline;
+    co_await clock_.sleep_until(deadline, call->wake);
+  }
+  if (!call->done) call->end(call->late());
 }
 
 // The resolver asks on a thread of its own and cannot be interrupted; whoever is over does not wait for it.
@@ -154,6 +249,7 @@ Task<Found> SocketClient::Impl::find(Shared call, HostPort server) {
   const auto port = static_cast<unsigned short>(server.port);
   const auto address = asio::ip::make_address(server.host, ec);
   if (!ec) co_return Found{{}, {tcp::endpoint(address, port)}};
+  if (call->over) co_return Found{asio::error::operation_aborted, {}};
   auto found = co_await suspend<Found>([call, server](Resume<Found> resume) {
     call->resolved = std::move(resume);
     call->resolver.async_resolve(server.host, std::to_string(server.port),
@@ -182,26 +278,35 @@ Task<error_code> SocketClient::Impl::connect(Shared call, HostPort server) {
   co_return ec;
 }
 
-Task<WebAnswer> SocketClient::Impl::call_plain(Shared call, WebRequest request) {
+Task<WebAnswer> SocketClient::Impl::call_plain(Shared call, WebRequest request, AnswerSink& sink) {
   error_code ignored;
   call->socket.set_option(tcp::no_delay(true), ignored);
-  auto answer = co_await exchange(call->socket, call, std::move(request));
+  auto answer = co_await exchange(call->socket, call, std::move(request), sink);
   co_return answer;
 }
 
-ssl::context& SocketClient::Impl::trust() {
-  if (!trust_) {
-    trust_ = std::make_unique<ssl::context>(ssl::context::tls_client);
-    SSL_CTX_set_min_proto_version(trust_->native_handle(), TLS1_2_VERSION);
-    trust_->set_default_verify_paths();
-    trust_->set_verify_mode(ssl::verify_peer);
+Result<ssl::context*> SocketClient::Impl::trust(const std::string& ca_file) {
+  auto& known = trust_[ca_file];
+  if (known) return known.get();
+  auto context = std::make_unique<ssl::context>(ssl::context::tls_client);
+  SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
+  context->set_verify_mode(ssl::verify_peer);
+  error_code ec;
+  if (ca_file.empty()) {
+    context->set_default_verify_paths(ec);
+  } else {
+    context->load_verify_file(ca_file, ec);
   }
-  return *trust_;
+  if (ec) return fail(Errc::invalid_argument, fmt::format("no certificates in {}: {}", ca_file, ec.message()));
+  known = std::move(context);
+  return known.get();
 }
 
-Task<WebAnswer> SocketClient::Impl::call_tls(Shared call, WebRequest request) {
+Task<WebAnswer> SocketClient::Impl::call_tls(Shared call, WebRequest request, AnswerSink& sink) {
   const std::string host = request.url.server.host;
-  ssl::stream<tcp::socket&> stream(call->socket, trust());
+  const auto trusted = trust(request.ca_file);
+  if (!trusted) co_return WebAnswer{.what = trusted.error().detail};
+  ssl::stream<tcp::socket&> stream(call->socket, **trusted);
   error_code ec;
   stream.set_verify_callback(ssl::host_name_verification(host), ec);
   asio::ip::make_address(host, ec);
@@ -209,76 +314,50 @@ Task<WebAnswer> SocketClient::Impl::call_tls(Shared call, WebRequest request) {
   if (is_name) SSL_set_tlsext_host_name(stream.native_handle(), host.c_str());
   const auto shaken = co_await stream.async_handshake(ssl::stream_base::client, kAwait);
   const auto& [failed] = shaken;
-  if (failed) co_return WebAnswer{.what = fmt::format("no TLS with {}: {}", request.url.host(), call->problem(failed))};
-  auto answer = co_await exchange(stream, call, std::move(request));
+  if (failed || call->over)
+    co_return WebAnswer{.what = fmt::format("no TLS with {}: {}", request.url.host(), call->problem(failed))};
+  auto answer = co_await exchange(stream, call, std::move(request), sink);
   co_return answer;
 }
 
-namespace {
-
-// Feeds what has come. False when nothing more is wanted: the answer is complete, too long, or none.
-bool feed(Parser& parser, std::string& pending, error_code& ec) {
-  while (!pending.empty() && !parser.is_done()) {
-    const std::size_t taken = parser.put(asio::buffer(pending), ec);
-    pending.erase(0, taken);
-    if (ec == http::error::need_more) {
-      ec = {};
-      return true;
-    }
-    if (ec) return false;
-    if (taken == 0) return true;
-  }
-  return !parser.is_done();
-}
-
-std::unique_ptr<Parser> make_parser(const WebRequest& request) {
-  auto parser = std::make_unique<Parser>();
-  parser->header_limit(kHeadBytesMax);
-  parser->body_limit(request.answer_bytes_max);
-  parser->eager(true);
-  return parser;
-}
-
-}  // namespace
-
-// From the first byte on, whatever happens, the other side may have heard us.
 template <class Stream>
-Task<WebAnswer> SocketClient::Impl::exchange(Stream& stream, Shared call, WebRequest request) {
-  WebAnswer answer{.fate = Fate::unanswered};
-  const std::string text = request_text(request);
+Task<void> SocketClient::Impl::write(Stream& stream, std::string text) {
   for (std::size_t written = 0; written < text.size();) {
     const auto wrote =
         co_await stream.async_write_some(asio::buffer(text.data() + written, text.size() - written), kAwait);
     const auto& [failed, count] = wrote;
-    if (failed) break;  // it may have answered before it closed: read that
+    if (failed) co_return;  // it may have answered before it closed: read that
     written += count;
   }
-  auto parser = make_parser(request);
-  std::string pending;
+}
+
+// From the first byte on, whatever happens, the other side may have heard us.
+template <class Stream>
+Task<WebAnswer> SocketClient::Impl::exchange(Stream& stream, Shared call, WebRequest request, AnswerSink& sink) {
+  WebAnswer answer{.fate = Fate::unanswered};
+  call->allow(clock_.now().boot, call->patience.first_byte, "no answer");
+  std::string text = request_text(request);
+  co_await write(stream, std::move(text));
+  AnswerParser parser;
+  Handover handover(sink, answer, request.answer_bytes_max);
   std::string piece(kReadBytes, '\0');
   error_code ec;
-  int interim = 0;
   for (bool more = true; more && !call->over;) {
     const auto read = co_await stream.async_read_some(asio::buffer(piece), kAwait);
     const auto& [failed, count] = read;
-    pending.append(piece.data(), count);
-    more = feed(*parser, pending, ec) && !failed;
-    while (parser->is_done() && parser->get().result_int() < 200 && ++interim <= kInterimAnswersMax) {
-      parser = make_parser(request);
-      more = feed(*parser, pending, ec) && !failed;
-    }
-    if (failed) ec = failed;
+    ec = failed;
+    if (count > 0) call->allow(clock_.now().boot, call->patience.silence, "nothing more");
+    parser.feed(std::string_view(piece.data(), count));
+    if (failed == asio::error::eof) parser.end();
+    more = handover.take(parser) && !failed && !parser.over();
   }
-  const unsigned status = parser->is_header_done() ? parser->get().result_int() : 0;
-  if (status < 200) {
-    answer.what = fmt::format("{} did not answer: {}", request.url.host(), call->problem(ec));
-    co_return answer;
+  answer.complete = parser.complete() && answer.what.empty();
+  const std::string why = parser.problem().empty() || call->over ? call->problem(ec) : parser.problem();
+  if (answer.fate != Fate::answered) {
+    answer.what = fmt::format("{} did not answer: {}", request.url.host(), why);
+  } else if (!answer.complete && !handover.enough() && answer.what.empty()) {
+    answer.what = fmt::format("the answer of {} breaks off: {}", request.url.host(), why);
   }
-  answer.fate = Fate::answered;
-  answer.status = static_cast<int>(status);
-  const auto wait = parser->get()[http::field::retry_after];
-  answer.retry_after = retry_after({wait.data(), wait.size()});
-  answer.body = std::move(parser->get().body());
   co_return answer;
 }
 

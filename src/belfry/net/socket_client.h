@@ -1,4 +1,4 @@
-// The WebClient of the running server: sockets, TLS with the system's certificates, and the resolver.
+// The WebClient of the running server: sockets, TLS with the system's certificates or those of a file, and the resolver.
 #pragma once
 
 #include <memory>
@@ -14,6 +14,8 @@ class SocketClient final : public WebClient {
   ~SocketClient() override;  // after its calls have ended
 
   Task<WebAnswer> call(WebRequest request) override;
+  Task<WebAnswer> stream(WebRequest request, Patience patience, AnswerSink& sink,
+                         std::shared_ptr<Cancel> cancel) override;
   void abandon() override;
   // Await it after the calls have ended: what watched their time ends with them.
   Task<void> stop();
