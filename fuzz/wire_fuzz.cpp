@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 3: check(wire::read_ack(text)); break;
     case 4: check(wire::read_extend(text)); break;
     case 5: check(wire::read_release(text)); break;
-    case 6: check(wire::read_agent(text)); break;
+    case 6: check(wire::read_agent(text, "model")); break;
     case 7: check(wire::read_list_query(text)); break;
     default: check(wire::read_page_query(text)); break;
   }

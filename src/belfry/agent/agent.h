@@ -36,7 +36,7 @@ class Hands {
   virtual std::string task_id() const = 0;
   // From here on it waits for somebody outside: others need not wait for that.
   virtual void step_aside() = 0;
-  // What it returns is no failure of its own: the message comes again after this, however often.
+  // Whatever it returns, the message comes again after this, however often; that is no failure of the agent's.
   virtual void postpone(Millis delay) = 0;
 };
 

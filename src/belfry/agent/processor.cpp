@@ -133,10 +133,14 @@ void Processor::host(const std::string& kind, Make make, Hosting hosting) {
   bus_.attend(kind, *this);
 }
 
-Task<void> Processor::stop(BootTime deadline) {
+void Processor::close() {
   stopping_ = true;
   waiting_.clear();
   pauses_.end();
+}
+
+Task<void> Processor::stop(BootTime deadline) {
+  close();
   co_await release_held();
   while (working_ > 0 && clock_.now().boot < deadline) co_await clock_.sleep_until(deadline, all_done_);
 }
@@ -394,15 +398,15 @@ void Processor::give_up_slot(Turn& turn) {
 
 Task<void> Processor::finish(std::shared_ptr<Turn> turn) {
   const bus::Delivery& message = turn->message;
+  if (turn->done && turn->postponed) {
+    co_await bus_.release(message.to, {message.lease}, *turn->postponed, false);
+    co_return;
+  }
   if (turn->done && turn->outcome) {
     const auto acked = co_await bus_.ack_leases(message.to, {message.lease}, message.to);
     if (!acked || acked->acked == 0)
       log::warn("agent.not_acked", "an agent is done with a message, and that could not be stored: it may come again",
                 {{"id", message.to}, {"message", bus::to_text(message.id)}});
-    co_return;
-  }
-  if (turn->done && turn->postponed) {
-    co_await bus_.release(message.to, {message.lease}, *turn->postponed, false);
     co_return;
   }
   std::string why = "it took too long and was given up";

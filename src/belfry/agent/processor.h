@@ -63,7 +63,9 @@ class Processor final : public bus::Attendant {
   Task<Result<>> set_stopped(std::string name, bool stopped);
   bool is_stopped(const std::string& name) const;
 
-  // No message is begun after this. Waits for the agents at work, whose sends must still be taken; not past `deadline`,
+  // No message is begun after this.
+  void close();
+  // The same, and waits for the agents at work, whose sends must still be taken; not past `deadline`,
   // and not for those that have lost their place: what they had comes again after the next start.
   Task<void> stop(BootTime deadline);
 

@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include "belfry/base/json.h"
+#include "belfry/bus/recipients.h"
 #include "belfry/net/url.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it out of the headers
@@ -69,6 +71,14 @@ template <Millis ModelConfig::* kTime>
 Result<> set_model_time(Config& config, const std::string& value) {
   BELFRY_TRY(const auto ms, whole(value, 1, 3'600'000));
   config.llm.*kTime = Millis{ms};
+  return {};
+}
+
+// What one task may cost.
+template <std::int64_t agent::Spend::* kCost>
+Result<> set_task_cost(Config& config, const std::string& value) {
+  BELFRY_TRY(const auto number, whole(value, 1, 1'000'000'000'000));
+  config.task_max.*kCost = number;
   return {};
 }
 
@@ -139,6 +149,9 @@ const Setting kSettings[] = {
        config.agents_at_once = static_cast<int>(number);
        return {};
      }},
+    {"limits", "task_turns", set_task_cost<&agent::Spend::turns>},
+    {"limits", "task_model_calls", set_task_cost<&agent::Spend::calls>},
+    {"limits", "task_tokens", set_task_cost<&agent::Spend::tokens>},
     {"retention", "days",
      [](Config& config, const std::string& value) -> Result<> {
        BELFRY_TRY(const auto days, whole(value, 1, 3'650));
@@ -188,6 +201,12 @@ const Setting kSettings[] = {
      [](Config& config, const std::string& value) -> Result<> {
        BELFRY_TRY(const auto number, whole(value, 1, 20));
        config.llm.attempts = static_cast<int>(number);
+       return {};
+     }},
+    {"llm", "give_up_after_ms",
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(const auto ms, whole(value, 0, 365 * kDayMs));
+       config.llm.give_up_after = Millis{ms};
        return {};
      }},
     {"log", "level",
@@ -271,6 +290,80 @@ Result<> read_section(Config& config, std::string_view section, const toml::tabl
   return {};
 }
 
+// --- [[agents]] ---
+
+// A file that stands beside the configuration, unless it says where it is.
+Result<std::string> read_prompt(const std::string& name, const std::string& config_path) {
+  const std::filesystem::path path = std::filesystem::path(config_path).parent_path() / name;
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf()))
+    return fail(Errc::invalid_argument, fmt::format("cannot read the prompt {}", path.string()));
+  return text.str();
+}
+
+// The settings of one agent in the form that HTTP has: the names there are the same words, joined in another way.
+Result<std::string> profile_of(const toml::table& table, const std::string& path) {
+  json::Writer writer;
+  writer.object();
+  for (const auto& [key, node] : table) {
+    const std::string_view name = key.str();
+    if (name == "id" || name == "kind") continue;
+    if (name == "prompt") {
+      BELFRY_TRY(const std::string text, read_prompt(node.value_or(std::string{}), path));
+      writer.field("prompt", text);
+      continue;
+    }
+    const std::string_view json_name = name == "settle_ms"        ? "settleMs"
+                                       : name == "steps_max"      ? "stepsMax"
+                                       : name == "context_tokens" ? "contextTokens"
+                                       : name == "prompt_text"    ? "prompt"
+                                                                  : name;
+    writer.key(json_name);
+    if (const auto text = node.value_exact<std::string>()) {
+      writer.value(*text);
+    } else if (const auto number = node.value_exact<std::int64_t>()) {
+      writer.value(*number);
+    } else if (const auto flag = node.value_exact<bool>()) {
+      writer.value(*flag);
+    } else if (const toml::array* const list = node.as_array()) {
+      writer.array();
+      for (const toml::node& one : *list) writer.value(one.value_or(std::string{}));
+      writer.end();
+    } else {
+      return fail(Errc::invalid_argument, fmt::format("{} is of a kind that no setting has", name));
+    }
+  }
+  return writer.end().take();
+}
+
+Result<AgentConfig> read_agent(const toml::table& table, const std::string& path) {
+  const std::string kind = table["kind"].value_or(std::string(agent::kModelKind));
+  if (kind != agent::kModelKind)
+    return fail(Errc::invalid_argument,
+                fmt::format("kind is \"{}\"; agents of the settings are of the kind {}", kind, agent::kModelKind));
+  AgentConfig read{.id = table["id"].value_or(std::string{})};
+  BELFRY_CHECK(bus::check_id("id", read.id));
+  BELFRY_TRY(const std::string body, profile_of(table, path));
+  BELFRY_TRY(read.profile, agent::read_profile(body));
+  return read;
+}
+
+Result<> read_agents(Config& config, const toml::array& list, const std::string& path) {
+  for (const toml::node& node : list) {
+    const std::string where = fmt::format("{}:{}: [[agents]]", path, node.source().begin.line);
+    const toml::table* const table = node.as_table();
+    if (!table) return fail(Errc::invalid_argument, fmt::format("{} is not a table", where));
+    auto read = read_agent(*table, path);
+    if (!read) return fail(read.error().code, fmt::format("{}: {}", where, read.error().detail));
+    for (const AgentConfig& other : config.agents)
+      if (other.id == read->id)
+        return fail(Errc::invalid_argument, fmt::format("{}: \"{}\" stands there twice", where, read->id));
+    config.agents.push_back(std::move(*read));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<> set(Config& config, std::string_view section, std::string_view key, const std::string& value) {
@@ -288,11 +381,15 @@ Result<> read_toml(Config& config, std::string_view text, const std::string& pat
                 fmt::format("{}:{}: {}", path, e.source().begin.line, std::string(e.description())));
   }
   for (const auto& [section, node] : file) {
+    if (section.str() == "agents" && node.as_array()) {
+      BELFRY_CHECK(read_agents(config, *node.as_array(), path));
+      continue;
+    }
     const toml::table* const table = node.as_table();
     if (!table || known_keys(section.str()).empty())
       return fail(Errc::unknown_field,
                   fmt::format("{}:{}: unknown {} {}; there are the sections {}", path, node.source().begin.line,
-                              table ? "section" : "key", section.str(), known_sections()));
+                              table ? "section" : "key", section.str(), known_sections() + ", [[agents]]"));
     BELFRY_CHECK(read_section(config, section.str(), *table, path));
   }
   return {};

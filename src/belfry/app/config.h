@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "belfry/agent/planner/planner.h"
+#include "belfry/agent/profile.h"
 #include "belfry/base/limits.h"
 #include "belfry/base/log.h"
 #include "belfry/base/result.h"
@@ -31,6 +33,13 @@ struct ModelConfig {
   Millis silence_timeout{60'000};
   Millis timeout{300'000};
   int attempts = 4;
+  Millis give_up_after = agent::PlannerOptions{}.give_up_after;  // how long a turn waits for a model that is away
+};
+
+// An agent that stands in the settings: [[agents]].
+struct AgentConfig {
+  std::string id;
+  agent::Profile profile;
 };
 
 struct Config {
@@ -48,6 +57,8 @@ struct Config {
   std::string timezone;  // the user's; empty: that of the machine
   when::Language language = when::Language::automatic;
   ModelConfig llm;
+  std::vector<AgentConfig> agents;
+  agent::Spend task_max = agent::PlannerOptions{}.task_max;
   log::Level log_level = log::Level::info;
   LogForm log_form = LogForm::automatic;
 };

@@ -15,7 +15,12 @@
 #include <fmt/format.h>
 
 #include "belfry/agent/concierge/concierge.h"
+#include "belfry/agent/planner/memory.h"
+#include "belfry/agent/planner/planner.h"
+#include "belfry/agent/planner/planner_json.h"
 #include "belfry/agent/processor.h"
+#include "belfry/agent/roster.h"
+#include "belfry/agent/tools.h"
 #include "belfry/app/timezone.h"
 #include "belfry/base/log.h"
 #include "belfry/base/random.h"
@@ -44,6 +49,10 @@ constexpr int kExitBroken = 4;
 constexpr Nanos kCloseGrace = std::chrono::seconds{1};
 // A log that nobody reads must not hold up a forced exit.
 constexpr unsigned kFlushSecondsMax = 1;
+// The agent that is there when there is a model and the settings name none.
+constexpr const char* kAssistant = "assistant";
+// A turn of an agent that thinks: many answers of a slow model, and tools between them.
+constexpr Millis kThinkingMax{3'600'000};
 
 Error error_of(const store::Fault& fault, const std::string& data) {
   if (fault.kind() == store::FaultKind::in_use)
@@ -99,6 +108,10 @@ struct Runtime::Parts {
   std::optional<chat::PrivateMessages> scheduled;
   std::optional<bus::TimeReader> times;
   std::optional<tool::Executor> tools;
+  std::optional<llm::Client> model;
+  std::optional<agent::Roster> roster;
+  std::optional<agent::Planner> planner;
+  std::optional<agent::Memory> memory;
   std::optional<agent::Processor> agents;
   TaskGroup tasks;
   std::optional<server::HttpServer> server;
@@ -107,6 +120,14 @@ struct Runtime::Parts {
 
   Result<> open();
   Result<> open_store();
+  void open_planner();
+  server::AgentControl control();
+  Task<Result<>> add_agent(std::string name, std::string profile);
+  Task<Result<>> change_agent(std::string name, std::string profile);
+  Task<Result<std::string>> turns_of(std::string name, int limit);
+  Task<Result<std::string>> facts_about(std::string person);
+  Task<Result<std::int64_t>> forget_about(std::string person, std::optional<std::int64_t> number);
+  Task<void> add_configured_agents();
   Task<void> add_default_members();
   void log_start() const;
   void wait_for_signal();
@@ -141,12 +162,86 @@ Result<> Runtime::Parts::open_store() {
     scheduled.emplace(context, clock, *store, *chats, *outbox, timekeeper,
                       chat::PrivateMessagesOptions{.retention = options.config.retention});
     tools.emplace(clock, *store, *chats, options.config.retention);
+    roster.emplace(*store, *bus);
+    open_planner();
     agents.emplace(context, clock, *store, *bus, *tools,
                    agent::ProcessorOptions{.max_concurrent = options.config.agents_at_once});
   } catch (const store::Fault& fault) {
     return std::unexpected(error_of(fault, options.data));
   }
   return {};
+}
+
+void Runtime::Parts::open_planner() {
+  if (options.model) model.emplace(client, clock, random, *options.model);
+  llm::Model* const asked = model ? &*model : nullptr;
+  const agent::PlannerOptions planner_options{.task_max = options.config.task_max,
+                                              .give_up_after = options.config.llm.give_up_after,
+                                              .retention = options.config.retention,
+                                              .zone = locale_of(options.config).zone};
+  planner.emplace(agent::Planner::Parts{.context = context,
+                                        .clock = clock,
+                                        .store = *store,
+                                        .chats = *chats,
+                                        .tools = *tools,
+                                        .roster = *roster,
+                                        .model = asked},
+                  planner_options);
+  memory.emplace(context, clock, *store, *chats, *roster, asked, options.config.task_max.calls);
+}
+
+server::AgentControl Runtime::Parts::control() {
+  server::AgentControl all;
+  all.runs = [this](const std::string& kind) { return agents->hosts(kind); };
+  all.is_stopped = [this](const std::string& name) { return agents->is_stopped(name); };
+  all.set_stopped = [this](std::string name, bool stopped) { return agents->set_stopped(std::move(name), stopped); };
+  all.thinking_kind = agent::kModelKind;
+  all.profile = [this](const std::string& name) {
+    const auto profile = roster->find(name);
+    return profile ? agent::stored(*profile) : std::string();
+  };
+  all.add = [this](std::string name, std::string profile) { return add_agent(std::move(name), std::move(profile)); };
+  all.change = [this](std::string name, std::string profile) {
+    return change_agent(std::move(name), std::move(profile));
+  };
+  all.remove = [this](std::string name) { return roster->remove(std::move(name)); };
+  all.turns = [this](std::string name, int limit) { return turns_of(std::move(name), limit); };
+  all.cancel = [this](const std::string& session, const std::string& name) { return planner->cancel(session, name); };
+  all.facts = [this](std::string person) { return facts_about(std::move(person)); };
+  all.forget = [this](std::string person, std::optional<std::int64_t> number) {
+    return forget_about(std::move(person), number);
+  };
+  return all;
+}
+
+Task<Result<>> Runtime::Parts::add_agent(std::string name, std::string profile) {
+  BELFRY_CO_TRY(agent::Profile read, agent::read_profile(profile));
+  co_return co_await roster->add(std::move(name), std::move(read));
+}
+
+Task<Result<>> Runtime::Parts::change_agent(std::string name, std::string profile) {
+  const auto before = roster->find(name);
+  if (!before) co_return fail(Errc::not_found, fmt::format("\"{}\" is not an agent that thinks", name));
+  BELFRY_CO_TRY(agent::Profile read, agent::read_profile(profile, *before));
+  co_return co_await roster->change(std::move(name), std::move(read));
+}
+
+Task<Result<std::string>> Runtime::Parts::turns_of(std::string name, int limit) {
+  BELFRY_CO_TRY(const std::vector<agent::Turn> turns, co_await planner->turns(std::move(name), limit));
+  co_return agent::turns_json(turns);
+}
+
+Task<Result<std::string>> Runtime::Parts::facts_about(std::string person) {
+  if (!chats->is_person(person)) co_return fail(Errc::not_found, fmt::format("there is no person \"{}\"", person));
+  BELFRY_CO_TRY(const std::vector<agent::Fact> facts, co_await memory->facts(std::move(person)));
+  co_return agent::facts_json(facts);
+}
+
+Task<Result<std::int64_t>> Runtime::Parts::forget_about(std::string person, std::optional<std::int64_t> number) {
+  if (!chats->is_person(person)) co_return fail(Errc::not_found, fmt::format("there is no person \"{}\"", person));
+  if (!number) co_return co_await memory->forget_all(std::move(person));
+  BELFRY_CO_CHECK(co_await memory->forget(std::move(person), *number));
+  co_return 1;
 }
 
 Result<> Runtime::Parts::open() {
@@ -159,6 +254,8 @@ Result<> Runtime::Parts::open() {
       clock, bus::TimeReader::Options{.zone = locale.zone, .zone_source = locale.source, .language = locale.language});
   for (auto& tool : tool::make_builtin_tools({.clock = clock, .bus = *bus, .times = *times, .scheduled = *scheduled}))
     tools->add(std::move(tool));
+  for (auto& tool : agent::make_agent_tools({.bus = *bus, .chats = *chats, .executor = *tools, .roster = *roster}))
+    tools->add(std::move(tool));
   BELFRY_TRY(auto panel, server::load_panel(options.config.panel));
   server.emplace(
       context, clock,
@@ -170,10 +267,7 @@ Result<> Runtime::Parts::open() {
           .webhooks = *webhooks,
           .tools = *tools,
           .times = *times,
-          .agents = {.runs = [this](const std::string& kind) { return agents->hosts(kind); },
-                     .is_stopped = [this](const std::string& name) { return agents->is_stopped(name); },
-                     .set_stopped = [this](std::string name,
-                                           bool stopped) { return agents->set_stopped(std::move(name), stopped); }}},
+          .agents = control()},
       server::ServerOptions{.listen_host = listen.host,
                             .port = listen.port,
                             .allow_hosts = options.config.allow_hosts,
@@ -193,6 +287,19 @@ Task<void> Runtime::Parts::add_default_members() {
   auto nothing_else = [](store::Connection&) -> Result<bool> { return true; };
   const auto hired = co_await bus->add_recipients({agent::kConcierge}, agent::kConcierge, std::move(nothing_else));
   if (!hired) log::warn("agent.no_concierge", "there is no agent \"concierge\"", {{"what", hired.error().detail}});
+}
+
+// Those of the settings, made as they stand there; with a model and none named, one that anybody can talk to.
+Task<void> Runtime::Parts::add_configured_agents() {
+  std::vector<AgentConfig> wanted = options.config.agents;
+  if (wanted.empty() && options.model) wanted.push_back({.id = kAssistant, .profile = {}});
+  for (AgentConfig& one : wanted) {
+    const std::string id = one.id;
+    const auto made = co_await roster->put(id, std::move(one.profile));
+    if (!made)
+      log::error("agent.not_made", "an agent of the settings could not be made",
+                 {{"id", id}, {"what", made.error().detail}});
+  }
 }
 
 void Runtime::Parts::log_start() const {
@@ -285,6 +392,9 @@ Task<void> Runtime::Parts::stop() {
   // Agents at work finish what they do, and what they send is taken like everybody's; half of the time is left for the
   // receivers outside.
   log_waiting(patience);
+  agents->close();
+  planner->close();
+  memory->close();
   co_await agents->stop(clock.now().boot + options.config.stop_deadline / 2);
   bus->refuse_sends();
   outbox->close();
@@ -297,6 +407,8 @@ Task<void> Runtime::Parts::stop() {
   co_await server->close(std::min(clock.now().boot + kCloseGrace, patience + grace / 2));
   timekeeper.stop();
   co_await scheduled->stop();
+  co_await planner->stop();
+  co_await memory->stop();
   co_await client.stop();
   co_await chats->stop();
   co_await bus->stop();
@@ -326,7 +438,10 @@ void Runtime::run() {
   parts.chats->start();
   parts.agents->host("echo", agent::make_echo);
   parts.agents->host(agent::kConcierge, [&parts] { return agent::make_concierge(*parts.chats, *parts.times); });
+  parts.agents->host(agent::kModelKind, [&parts] { return parts.planner->make_agent(); },
+                     {.lanes = agent::Lanes::one_a_conversation, .turn_max = kThinkingMax});
   parts.tasks.spawn("welcome", parts.add_default_members());
+  parts.tasks.spawn("agents of the settings", parts.add_configured_agents());
   parts.tasks.spawn("timekeeper", parts.timekeeper.run());
   parts.server->start();
   parts.log_start();

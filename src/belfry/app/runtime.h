@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "belfry/app/config.h"
+#include "belfry/llm/client.h"
 
 namespace belfry::app {
 
@@ -15,6 +17,7 @@ class Runtime {
     Config config;
     std::string data;   // the directory; created if need be
     std::string token;  // empty: none
+    std::optional<llm::ClientOptions> model;
     std::function<void()> flush_log;
     std::function<void(const std::string& url)> ready;  // the server answers from here on
   };

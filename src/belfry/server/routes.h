@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,19 @@ struct AgentControl {
   std::function<bool(const std::string& kind)> runs;  // agents of this kind are run by Belfry
   std::function<bool(const std::string& name)> is_stopped;
   std::function<Task<Result<>>(std::string name, bool stopped)> set_stopped;
+
+  // Agents that think, of this kind. What they are like is JSON, written and read by whoever runs them.
+  std::string thinking_kind;
+  std::function<std::string(const std::string& name)> profile;
+  std::function<Task<Result<>>(std::string name, std::string profile)> add;
+  std::function<Task<Result<>>(std::string name, std::string profile)> change;
+  std::function<Task<Result<std::vector<std::string>>>(std::string name)> remove;  // with those that it owns
+  std::function<Task<Result<std::string>>(std::string name, int limit)> turns;     // what they did, as JSON
+  // Ends what is being thought about in a session, by one agent or (empty) by all. Returns how many turns that were.
+  std::function<int(const std::string& session, const std::string& agent)> cancel;
+  // What is known about a person, as JSON; and what is not to be known any more (none: all of it).
+  std::function<Task<Result<std::string>>(std::string person)> facts;
+  std::function<Task<Result<std::int64_t>>(std::string person, std::optional<std::int64_t> number)> forget;
 };
 
 class AgentRoutes {
@@ -95,8 +109,14 @@ class AgentRoutes {
   Task<Response> list(Request request);
   Task<Response> add(Request request);
   Task<Response> get(Request request);
+  Task<Response> change(Request request);
   Task<Response> remove(Request request);
+  Task<Response> turns(Request request);
+  Task<Response> cancel(Request request);
+  Task<Response> facts(Request request);
+  Task<Response> forget(Request request);
   Task<Response> set_stopped(std::string name, bool stopped);
+  Task<Result<bus::RecipientRow>> add_thinking(std::string name, std::string profile);
   Result<bus::RecipientRow> find(const std::string& id) const;
   std::string written(const bus::RecipientRow& row) const;
 

@@ -161,13 +161,53 @@ Result<ReleaseRequest> read_release(std::string_view body) {
   return request;
 }
 
-Result<AgentRequest> read_agent(std::string_view body) {
-  BELFRY_TRY(const Fields fields, Fields::read("an agent", body, {"id", "kind"}));
-  AgentRequest request{.id = {}, .kind = "external"};
+Result<AgentRequest> read_agent(std::string_view body, std::string_view thinking_kind) {
+  BELFRY_TRY(const json::Value value, json::parse(body.empty() ? "{}" : body));
+  std::string plain(body);
+  AgentRequest request{.id = {}, .kind = "external", .profile = "{}"};
+  if (value.kind == json::Kind::object && !thinking_kind.empty() && json::text_in(value, "kind") == thinking_kind) {
+    json::Writer own;
+    json::Writer rest;
+    own.object();
+    rest.object();
+    for (const json::Member& member : json::every_member(value))
+      (member.key == "id" || member.key == "kind" ? own : rest).key(member.key).raw(member.value.raw);
+    plain = own.end().take();
+    request.profile = rest.end().take();
+  }
+  BELFRY_TRY(const Fields fields, Fields::read("an agent", plain, {"id", "kind"}));
   BELFRY_CHECK(fields.text("id", request.id));
   BELFRY_CHECK(fields.text("kind", request.kind));
   if (!fields.find("id")) return fail(Errc::invalid_argument, "id is missing: 1 to 64 of a-z 0-9 _ . -");
   return request;
+}
+
+Result<std::string> read_cancel(std::string_view body) {
+  BELFRY_TRY(const Fields fields, Fields::read("a cancel", body, {"agent"}));
+  std::string agent;
+  BELFRY_CHECK(fields.text("agent", agent));
+  if (!agent.empty()) BELFRY_CHECK(bus::check_id("agent", agent));
+  return agent;
+}
+
+Result<int> read_limit_query(std::string_view query) {
+  BELFRY_TRY(const auto pairs, query_pairs(query));
+  int limit = 100;
+  for (const auto& [name, value] : pairs) {
+    if (name != "limit") return unknown_parameter(name, "limit");
+    BELFRY_TRY(limit, read_limit(value));
+  }
+  return limit;
+}
+
+Result<std::optional<std::int64_t>> read_number_query(std::string_view query) {
+  BELFRY_TRY(const auto pairs, query_pairs(query));
+  std::optional<std::int64_t> number;
+  for (const auto& [name, value] : pairs) {
+    if (name != "number") return unknown_parameter(name, "number");
+    BELFRY_TRY(number, read_number(name, value));
+  }
+  return number;
 }
 
 Result<bus::ListRequest> read_list_query(std::string_view query) {
@@ -292,12 +332,13 @@ std::string counts(const std::string& recipient, const bus::Counts& counts) {
   return writer.end().take();
 }
 
-std::string agent(const bus::RecipientRow& row, const bus::Counts& counts, bool stopped) {
+std::string agent(const bus::RecipientRow& row, const bus::Counts& counts, bool stopped, const std::string& profile) {
   json::Writer writer;
   writer.object().field("id", row.name).field("kind", row.kind);
   writer.field("createdAt", to_iso(wall_from_ms(row.created_ms)));
   if (stopped) writer.field("stopped", true);
   write_counts(writer, counts);
+  if (!profile.empty()) writer.key("profile").raw(profile);
   return writer.end().take();
 }
 
@@ -310,9 +351,21 @@ std::string agents(std::string_view written, std::string_view next) {
   return writer.end().take();
 }
 
-std::string removed_agent(const std::string& id) {
+std::string removed_agent(const std::string& id, const std::vector<std::string>& all) {
   json::Writer writer;
-  return writer.object().field("id", id).field("result", "done").end().take();
+  writer.object().field("id", id).field("result", "done");
+  if (all.size() > 1) {
+    writer.key("owned").array();
+    for (const std::string& one : all)
+      if (one != id) writer.value(one);
+    writer.end();
+  }
+  return writer.end().take();
+}
+
+std::string counted(std::string_view what, std::int64_t number) {
+  json::Writer writer;
+  return writer.object().field(what, number).end().take();
 }
 
 std::string changed(bus::MessageId id) {

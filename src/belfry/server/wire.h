@@ -53,8 +53,15 @@ Result<ReleaseRequest> read_release(std::string_view body);
 struct AgentRequest {
   std::string id;
   std::string kind;
+  std::string profile;  // the other members, for kinds that take any; an empty object else
 };
-Result<AgentRequest> read_agent(std::string_view body);
+// `thinking_kind` is the kind that has a profile.
+Result<AgentRequest> read_agent(std::string_view body, std::string_view thinking_kind);
+// {"agent": …} or nothing: whose turn is cancelled; empty: everybody's.
+Result<std::string> read_cancel(std::string_view body);
+// ?limit=, and ?number= of a fact.
+Result<int> read_limit_query(std::string_view query);
+Result<std::optional<std::int64_t>> read_number_query(std::string_view query);
 
 Result<bus::ListRequest> read_list_query(std::string_view query);
 
@@ -80,10 +87,12 @@ std::string deliveries(const std::vector<bus::Delivery>& deliveries, bool stoppi
 // `counted` is the name of the number: acked, extended, released.
 std::string outcome(std::string_view counted, const bus::AckOutcome& outcome);
 std::string counts(const std::string& recipient, const bus::Counts& counts);
-std::string agent(const bus::RecipientRow& row, const bus::Counts& counts, bool stopped);
+// `profile`: of one that thinks, JSON; empty: it has none.
+std::string agent(const bus::RecipientRow& row, const bus::Counts& counts, bool stopped, const std::string& profile);
 // `written` are agents as JSON with commas between them; `next` is where the following page begins, empty at the end.
 std::string agents(std::string_view written, std::string_view next);
-std::string removed_agent(const std::string& id);
+std::string removed_agent(const std::string& id, const std::vector<std::string>& all);
+std::string counted(std::string_view what, std::int64_t number);
 std::string changed(bus::MessageId id);
 
 }  // namespace belfry::server::wire

@@ -161,8 +161,12 @@ TEST(Wire, ReadsAcksReleasesAndExtensions) {
 }
 
 TEST(Wire, ReadsAgents) {
-  EXPECT_EQ(read_agent(R"({"id":"worker"})")->kind, "external");
-  expect_refusals(read_agent, {
+  EXPECT_EQ(read_agent(R"({"id":"worker"})", "model")->kind, "external");
+  const auto thinking = read_agent(R"({"id":"ann","kind":"model","prompt":"p","tools":[]})", "model");
+  ASSERT_TRUE(thinking);
+  EXPECT_EQ(thinking->profile, R"({"prompt":"p","tools":[]})");
+  const auto read_plain = [](std::string_view body) { return read_agent(body, "model"); };
+  expect_refusals(read_plain, {
                                   {"", Errc::invalid_argument, "id is missing"},
                                   {R"({"id":5})", Errc::invalid_argument, "id is a number"},
                                   {R"({"name":"a"})", Errc::unknown_field, "id, kind"},

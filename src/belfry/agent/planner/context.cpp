@@ -59,6 +59,12 @@ const chat::Line* line_named(const Material& material, const std::string& id) {
   return found == material.lines.end() ? nullptr : &*found;
 }
 
+// In a log it is the text that counts; what else stands in a payload is for programs.
+std::string text_in_log(const chat::Line& line) {
+  const std::string text = chat::text_of(line.payload);
+  return text.empty() ? told(line.payload) : without_brackets(text);
+}
+
 // What the log has anyway.
 bool is_talk(const std::string& tool) { return tool == "reply" || tool == "stay_silent"; }
 
@@ -122,7 +128,7 @@ std::string Teller::header(const chat::Line& line, const Material& material) con
 }
 
 std::string Teller::own_line(const chat::Line& line) const {
-  std::string text = told(line.payload);
+  std::string text = text_in_log(line);
   if (line.due_at)
     text = fmt::format("{}\n{}",
                        note(fmt::format("written {}, for {}, sent {}", at(line.created_at), at(*line.due_at),
@@ -137,7 +143,7 @@ std::string Teller::own_line(const chat::Line& line) const {
 Item Teller::line(const chat::Line& line, const Material& material) const {
   if (line.from == agent_)
     return {line.said_at, kSaid, {{.role = Role::assistant, .content = clipped(own_line(line))}}};
-  std::string text = fmt::format("{}\n{}", header(line, material), clipped(told(line.payload)));
+  std::string text = fmt::format("{}\n{}", header(line, material), clipped(text_in_log(line)));
   return {line.said_at, kHeard, {{.role = Role::user, .content = std::move(text)}}};
 }
 
@@ -197,8 +203,8 @@ Cut cut(std::vector<Item> items, std::size_t budget_bytes) {
   std::size_t first = items.size() - 1;
   std::size_t kept = items[first].bytes();
   while (first > 0 && kept + items[first - 1].bytes() <= budget_bytes / 2) kept += items[--first].bytes();
-  // A summary ends at a moment: what happened in the same one goes with it.
-  while (first < items.size() - 1 && first > 0 && items[first].at == items[first - 1].at) ++first;
+  // A summary ends at a moment: what happened in the same one is not torn apart.
+  while (first > 0 && items[first].at == items[first - 1].at) --first;
   Cut both;
   both.left_out.assign(std::make_move_iterator(items.begin()),
                        std::make_move_iterator(items.begin() + static_cast<std::ptrdiff_t>(first)));

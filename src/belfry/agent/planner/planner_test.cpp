@@ -221,8 +221,10 @@ TEST_F(PlannerTest, OldMessagesAreSummarisedWhenTheBudgetIsSpent) {
     if (summary) ++summaries;
     return says(summary ? "NOTES: the user likes tea" : "ok");
   };
-  for (int i = 0; i < 12; ++i) post(session, fmt::format("message {} {}", i, std::string(300, 'x')));
-  world().advance(1s);
+  for (int i = 0; i < 12; ++i) {
+    post(session, fmt::format("message {} {}", i, std::string(300, 'x')));
+    world().advance(1s);
+  }
   EXPECT_GE(summaries, 1);
   const std::string context = told(world().model().asked.back());
   EXPECT_NE(context.find("NOTES: the user likes tea"), std::string::npos) << context;
@@ -336,7 +338,7 @@ TEST_F(PlannerTest, AnAgentGivesAwayNoToolThatItCannotUseItself) {
   world().advance(1s);
   EXPECT_EQ(world().roster().find("kid"), nullptr);
   EXPECT_NE(told(asked(1)).find("cannot give it away"), std::string::npos) << told(asked(1));
-  EXPECT_EQ(asked(0).tools.find("send_message"), std::string::npos);
+  EXPECT_EQ(asked(0).tools.find(R"("name":"send_message")"), std::string::npos);
 }
 
 // D15, Q6
@@ -346,7 +348,7 @@ TEST_F(PlannerTest, AnotherAgentSeesTheOfferedAnswersAndItsAnswerIsLinkedToTheQu
   world().model().answer = [](const llm::ChatRequest& request) {
     const bool bob = request.messages.front().content.starts_with("B\n");
     if (bob) return says("Tuesday");
-    const bool answered = told(request).find("Tuesday") != std::string::npos;
+    const bool answered = told(request).find("answers your message") != std::string::npos;
     const bool asked = told(request).find("send_message(") != std::string::npos;
     if (answered) return says("Bob says Tuesday.");
     if (asked) return says("I have asked Bob.");

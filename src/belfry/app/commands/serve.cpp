@@ -10,6 +10,7 @@
 #include "belfry/app/client.h"
 #include "belfry/app/commands/commands.h"
 #include "belfry/app/config.h"
+#include "belfry/app/model.h"
 #include "belfry/app/runtime.h"
 #include "belfry/base/json.h"
 #include "belfry/clock/real_clock.h"
@@ -92,6 +93,10 @@ void print_ready(const std::string& url, bool json) {
 
 void serve(const Flags& flags) {
   const Config config = read_config(flags);
+  auto key = take_model_key(config.llm);
+  if (!key) refuse(key.error().code, key.error().detail);
+  auto model = model_options(config.llm, std::move(*key));
+  if (!model) refuse(model.error().code, model.error().detail);
   const auto data = data_directory(config);
   if (!data) refuse(data.error().code, data.error().detail);
   std::string token = read_token(config.token_file);
@@ -104,6 +109,7 @@ void serve(const Flags& flags) {
   Runtime runtime({.config = config,
                    .data = *data,
                    .token = std::move(token),
+                   .model = std::move(*model),
                    .flush_log = [&log] { log.flush(); },
                    .ready = [json = flags.json](const std::string& url) { print_ready(url, json); }});
   if (const auto opened = runtime.open(); !opened) {
