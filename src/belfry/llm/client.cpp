@@ -70,7 +70,6 @@ class Client::Turn {
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
-  bool is_probe() const { return probe_; }
 
  private:
   Client& client_;
@@ -97,14 +96,13 @@ Task<Result<ChatAnswer>> Client::complete(ChatRequest request, Progress& progres
     co_return std::unexpected(std::move(*closed));
   }
   const Turn turn(*this);
-  const int attempts = turn.is_probe() ? 1 : options_.attempts;
-  auto result = co_await ask(model, std::move(body), progress, std::move(cancel), attempts);
+  auto result = co_await ask(model, std::move(body), progress, std::move(cancel));
   note_end(result);
   co_return result;
 }
 
 Task<Result<ChatAnswer>> Client::ask(std::string model, std::string body, Progress& progress,
-                                     std::shared_ptr<Cancel> cancel, int attempts) {
+                                     std::shared_ptr<Cancel> cancel) {
   const BootTime start = clock_.now().boot;
   const BootTime deadline = start + options_.whole;
   int garbled = 0;
@@ -125,8 +123,8 @@ Task<Result<ChatAnswer>> Client::ask(std::string model, std::string body, Progre
     }
     if (tried.result.error().code == Errc::model_garbled) ++garbled;
     const Millis wait = std::max(pause_after(tries, options_, random_.next()), tried.retry_after.value_or(Millis{0}));
-    // If the circuit has been opened meanwhile, others have failed, too.
-    const bool last = tries >= attempts || garbled >= options_.garbled_attempts || open_until_;
+    // A probe is one try. If the circuit has been opened meanwhile, others have failed, too.
+    const bool last = tries >= options_.attempts || garbled >= options_.garbled_attempts || open_until_;
     if (tried.hopeless || last || clock_.now().boot + wait >= deadline) {
       Error error = std::move(tried.result.error());
       if (tries > 1) error.detail += fmt::format(" (after {} tries)", tries);

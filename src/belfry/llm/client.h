@@ -71,8 +71,7 @@ class Client final : public Model {
   struct Try;
   class Turn;
 
-  Task<Result<ChatAnswer>> ask(std::string model, std::string body, Progress& progress, std::shared_ptr<Cancel> cancel,
-                               int attempts);
+  Task<Result<ChatAnswer>> ask(std::string model, std::string body, Progress& progress, std::shared_ptr<Cancel> cancel);
   Task<Try> attempt(std::string body, BootTime deadline, Progress& progress, std::shared_ptr<Cancel> cancel);
   Task<void> pause(Millis duration, std::shared_ptr<Cancel> cancel);
   net::WebRequest web_request(std::string body, Millis timeout) const;

@@ -492,6 +492,16 @@ TEST(ModelClient, LogsNumbersAndNoContent) {
   for (const char* content : {"Which hour", "noon", kKey}) EXPECT_EQ(all.find(content), std::string::npos) << all;
 }
 
+TEST(ModelClient, NoPartOfTheKeyStandsWhereAMessageIsCut) {
+  for (std::size_t size = 460; size < 520; ++size) {
+    Bench b;
+    const std::string echoed = std::string(size, 'x') + kKey + std::string(600, 'y');
+    b.script = {refuses(401, fmt::format(R"({{"error":{{"message":"{}"}}}})", echoed))};
+    const auto answer = b.ask_and_wait();
+    EXPECT_EQ(detail_of(answer).find("sk-"), std::string::npos) << detail_of(answer);
+  }
+}
+
 // Whatever a server echoes, wherever it stands, and wherever it is cut.
 RC_GTEST_PROP(ModelClient, TheKeyIsInNoErrorAndNoLogLine, ()) {
   std::string all;

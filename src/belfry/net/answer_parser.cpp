@@ -15,6 +15,8 @@ using boost::system::error_code;
 constexpr std::uint32_t kHeadBytesMax = 32u << 10;
 // A line in front of a chunk, or the fields behind the last one: Beast sets no bound to them.
 constexpr std::size_t kPendingBytesMax = 64u << 10;
+// The shortest end of a body in chunks, "0 CRLF CRLF". Beast asserts that nobody asks again after part of it with less.
+constexpr std::size_t kLastChunkBytes = 5;
 // More than a few answers before the answer are a mistake of the other side.
 constexpr int kInterimAnswersMax = 10;
 
@@ -86,11 +88,13 @@ void AnswerParser::feed(std::string_view bytes) {
 void AnswerParser::read_pending() {
   std::size_t at = 0;
   while (at < pending_.size() && !over()) {
+    if (head_ && wants_more_ && pending_.size() - at < kLastChunkBytes) break;
     error_code ec;
     const std::size_t taken = impl_->parser.put(asio::buffer(pending_.data() + at, pending_.size() - at), ec);
     at += taken;
     note_head();
-    if (ec == http::error::need_more || (!ec && taken == 0)) break;
+    wants_more_ = ec == http::error::need_more;
+    if (wants_more_ || (!ec && taken == 0)) break;
     if (ec) problem_ = ec.message();
   }
   pending_.erase(0, at);
@@ -101,6 +105,10 @@ void AnswerParser::note_head() {
   const auto& parser = impl_->parser;
   if (head_ || !parser.is_header_done()) return;
   const unsigned status = parser.get().result_int();
+  if (status < 100) {
+    problem_ = "the answer has a status that does not exist";
+    return;
+  }
   if (status < 200) {
     if (++interim_ > kInterimAnswersMax) problem_ = "the other side announces an answer again and again";
     impl_ = std::make_unique<Impl>();

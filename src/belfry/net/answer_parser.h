@@ -47,6 +47,7 @@ class AnswerParser {
   std::optional<Head> head_;
   std::string problem_;
   int interim_ = 0;
+  bool wants_more_ = false;
 };
 
 }  // namespace belfry::net

@@ -42,6 +42,11 @@ Read read(std::string_view bytes, bool ends = false, const std::vector<std::size
 
 TEST(AnswerParser, ReadsABodyInChunks) { EXPECT_EQ(read(kChunked), (Read{200, {}, "tick, tick tock", true})); }
 
+TEST(AnswerParser, ReadsABodyWithoutAnyChunkByteByByte) {
+  const std::string empty = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+  EXPECT_EQ(read(empty, false, std::vector<std::size_t>(empty.size(), 1)), (Read{200, {}, "", true}));
+}
+
 TEST(AnswerParser, ReadsABodyOfAnAnnouncedLength) {
   EXPECT_EQ(read("HTTP/1.1 429 No\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbusy"),
             (Read{429, Millis{7'000}, "busy", true}));
@@ -67,7 +72,7 @@ TEST(AnswerParser, AnAnnouncedLengthMakesNoRoom) {
 
 TEST(AnswerParser, SaysWhatIsWrong) {
   for (const std::string& bytes :
-       {std::string("SSH-2.0-nothing\r\n\r\n"),
+       {std::string("SSH-2.0-nothing\r\n\r\n"), std::string("HTTP/1.1 050 Oh\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
         std::string("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"),
         "HTTP/1.1 200 OK\r\nA: " + std::string(100'000, 'x'),
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;" + std::string(100'000, 'x')}) {
