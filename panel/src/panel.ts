@@ -16,7 +16,7 @@ const HISTORY_PAGE = 100;
 const AROUND = 50;
 const PAGES_MAX = 20; // pages read on in one go to close a hole
 const PREVIEWS_MAX = 30;
-const DRAFT_SILENCE_MAX = 60_000;
+const DRAFT_SILENCE_MAX = 5 * 60_000; // as the server has it, which says so itself if it can
 const FIRST_AGENT = "concierge";
 
 export class Panel {
@@ -144,12 +144,12 @@ export class Panel {
 
   // -- chats --
 
-  private async loadSessions(): Promise<void> {
+  async loadSessions(): Promise<void> {
     if (this.busy.has("sessions")) return;
     this.busy.add("sessions");
     const outcome = await this.api.sessions(this.store.state.person);
     this.busy.delete("sessions");
-    if (!outcome.ok) return;
+    if (!outcome.ok) return this.store.dispatch({ type: "sessionsFailed", failure: outcome.failure });
     this.announcer.firstSight(outcome.value);
     this.store.dispatch({ type: "sessions", sessions: outcome.value });
     if (this.store.state.current === undefined) await this.openFirst();
@@ -177,7 +177,7 @@ export class Panel {
   }
 
   private addressed(): string | undefined {
-    const id = decodeURIComponent(location.hash.slice(1));
+    const id = location.hash.slice(1);
     return /^[a-z0-9]{1,64}$/.test(id) ? id : undefined;
   }
 
@@ -316,19 +316,23 @@ export class Panel {
 
   // -- saying something --
 
-  say(session: string, text: string): void {
-    this.postman.post({ session, text });
+  /** False if too much waits already: then it is not taken, and stays with whoever typed it. */
+  say(session: string, text: string): boolean {
+    return this.postman.post({ session, text });
   }
 
-  press(session: string, line: Line, index: number): void {
+  /** False like `say`. */
+  press(session: string, line: Line, index: number): boolean {
     const text = line.quickReplies?.[index];
-    if (text === undefined) return;
     const before = outbox.pressOf(this.store.state.outbox, line.messageId);
+    if (text === undefined || (before && before.state !== "failed")) return true;
     // The same button again is the same answer: its key makes sure that it counts once.
-    if (before?.state === "failed" && before.quickReplyIndex === index) return this.retry(before.key);
-    if (before?.state === "failed") this.discard(before.key);
-    else if (before) return;
-    this.postman.post({ session, text, inReplyTo: line.messageId, quickReplyIndex: index });
+    if (before?.quickReplyIndex === index) {
+      this.retry(before.key);
+      return true;
+    }
+    if (before) this.discard(before.key);
+    return this.postman.post({ session, text, inReplyTo: line.messageId, quickReplyIndex: index });
   }
 
   retry(key: string): void {
