@@ -15,7 +15,6 @@ import type { ClientFrame, Line, Millis, Phase, ServerFrame, Session } from "./t
 const HISTORY_PAGE = 100;
 const AROUND = 50;
 const PAGES_MAX = 20; // pages read on in one go to close a hole
-const PREVIEWS_MAX = 30;
 const DRAFT_SILENCE_MAX = 5 * 60_000; // as the server has it, which says so itself if it can
 const FIRST_AGENT = "concierge";
 
@@ -154,7 +153,6 @@ export class Panel {
     this.store.dispatch({ type: "sessions", sessions: outcome.value });
     if (this.store.state.current === undefined) await this.openFirst();
     else this.openFromAddress();
-    void this.loadPreviews();
   }
 
   private async loadSession(id: string): Promise<void> {
@@ -162,11 +160,6 @@ export class Panel {
     if (!outcome.ok) return;
     this.store.dispatch({ type: "session", session: outcome.value });
     await this.loadPreview(outcome.value);
-  }
-
-  private async loadPreviews(): Promise<void> {
-    const missing = sessionsInOrder(this.store.state).filter((each) => each.lastText === undefined && each.lastSeq > 0);
-    for (const session of missing.slice(0, PREVIEWS_MAX)) await this.loadPreview(session);
   }
 
   private async loadPreview(session: Session): Promise<void> {
