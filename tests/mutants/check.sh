@@ -2,13 +2,14 @@
 # Shows that the tests notice what they are there for: each patch here breaks one promise, and its test must fail.
 #
 #   tests/mutants/check.sh            all patches
-#   tests/mutants/check.sh D4 D12     those of these requirements
+#   tests/mutants/check.sh D4 D12     those of these requirements, or of these names
 #
 # A patch begins with two lines:
 #   # D4: what it breaks
 #   # test: a regular expression for ctest -R
 # or, if it takes a browser to notice it, what tests/browser/run.sh is given behind the program:
 #   # browser: --test-name-pattern=twice lines.test.mjs
+# For those alone, BELFRY=build/release/belfry uses that program and builds only the panel.
 #
 # A mutant is caught if it builds and its test fails; one that does not build shows nothing, and fails the check like one
 # that survives.
@@ -21,9 +22,9 @@ root=$PWD
 patches=()
 for patch in tests/mutants/*.patch; do
   [[ -e $patch ]] || continue
-  id=$(basename "$patch")
-  id=${id%%[!A-Z0-9]*}
-  if (( $# == 0 )) || [[ " $* " == *" $id "* ]]; then patches+=("$root/$patch"); fi
+  name=$(basename "$patch" .patch)
+  id=${name%%[!A-Z0-9]*}
+  if (( $# == 0 )) || [[ " $* " == *" $id "* || " $* " == *" $name "* ]]; then patches+=("$root/$patch"); fi
 done
 if (( ${#patches[@]} == 0 )); then
   echo "no mutant fits: $*"
@@ -36,9 +37,20 @@ log=$scratch/log
 
 field() { sed -n "/^diff --git/q;s/^# $2: *//p" "$1" | head -n 1; }
 # Those that take a browser need the program only.
-targets=(belfry)
-for patch in "${patches[@]}"; do [[ -z $(field "$patch" test) ]] || targets=(all); done
-compile() { ninja -C "$build" -j2 "${targets[@]}" >"$log" 2>&1; }
+target=belfry
+program=$build/belfry
+for patch in "${patches[@]}"; do [[ -z $(field "$patch" test) ]] || target=all; done
+if [[ $target == belfry && -n ${BELFRY:-} ]]; then
+  program=$(realpath "$BELFRY")
+  export BELFRY_SERVER_PANEL=$scratch/panel
+fi
+compile() {
+  if [[ $program == "$build/belfry" ]]; then
+    ninja -C "$build" -j2 "$target" >"$log" 2>&1
+  else
+    "$tree/panel/build.sh" "$scratch/panel" >"$log" 2>&1
+  fi
+}
 # How a patch is to be noticed: "test …" or "browser …"; empty if it does not say.
 way_of() { sed -n '/^diff --git/q;s/^# \(test\|browser\): */\1 /p' "$1" | head -n 1; }
 # A mutant that hangs is noticed, too.
@@ -48,7 +60,7 @@ run_test() {
     ctest --test-dir "$build" -j2 --no-tests=error --timeout 300 -R "$what" >"$log" 2>&1
   else
     read -ra arguments <<<"$what"
-    timeout 600 "$tree/tests/browser/run.sh" "$build/belfry" "${arguments[@]}" >"$log" 2>&1 && ! grep -q '^[^ ]* pass 0$' "$log"
+    timeout 600 "$tree/tests/browser/run.sh" "$program" "${arguments[@]}" >"$log" 2>&1 && ! grep -q '^[^ ]* pass 0$' "$log"
   fi
 }
 
