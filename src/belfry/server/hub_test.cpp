@@ -191,9 +191,7 @@ TEST(Hub, WhatIsSaidWhileAPanelCatchesUpIsNotMissed) {
   World w(answers.options());
   w.add("bot");
   const std::string session = w.run(w.chats().open({.people = {"ann"}, .agents = {"bot"}}))->session.id;
-  const auto post = [&](const char* text) {
-    ASSERT_TRUE(w.run(w.chats().post({.session = session, .text = text})));
-  };
+  const auto post = [&](const char* text) { ASSERT_TRUE(w.run(w.chats().post({.session = session, .text = text}))); };
   post("before");
   Panels panels(w);
   answers.holding = true;
