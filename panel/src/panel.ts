@@ -16,6 +16,7 @@ const HISTORY_PAGE = 100;
 const AROUND = 50;
 const PAGES_MAX = 20; // pages read on in one go to close a hole
 const DRAFT_SILENCE_MAX = 5 * 60_000; // as the server has it, which says so itself if it can
+const DELAY_MAX = 3000; // of a frame of a server that is well
 const FIRST_AGENT = "concierge";
 
 export class Panel {
@@ -120,11 +121,16 @@ export class Panel {
   }
 
   private onClock(now: string, heardAt: Millis): void {
-    if (this.pingedAt === undefined) return;
+    if (this.pingedAt === undefined) return this.correctClock(now, heardAt);
     const roundTrip = heardAt - this.pingedAt;
     this.pingedAt = undefined;
     if (roundTrip >= 0 && roundTrip <= this.roundTrip) this.setOffset(now, heardAt, roundTrip / 2);
     this.roundTrip = roundTrip;
+  }
+
+  /** Somebody may set the browser's clock while the page is open: what no delay explains is another offset. */
+  private correctClock(now: string, heardAt: Millis): void {
+    if (Math.abs(Date.parse(now) - heardAt - this.store.state.offset) > DELAY_MAX) this.setOffset(now, heardAt, 0);
   }
 
   private setOffset(now: string, heardAt: Millis, age: Millis): void {
