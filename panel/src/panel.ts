@@ -334,6 +334,11 @@ export class Panel {
     return this.postman.post({ session, text, inReplyTo: line.messageId, quickReplyIndex: index });
   }
 
+  /** Tells an agent that is writing to stop; false if nobody can be told right now. */
+  stop(session: string, agent: string): boolean {
+    return this.store.state.phase === "online" && this.socket.send({ op: "stop", session, agent });
+  }
+
   retry(key: string): void {
     this.postman.retry(key);
   }

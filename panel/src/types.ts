@@ -111,4 +111,5 @@ export type ClientFrame =
   | { op: "subscribe"; session: string; after: number }
   | { op: "unsubscribe"; session: string }
   | { op: "send"; session: string; text: string; key: string; inReplyTo?: string; quickReplyIndex?: number }
+  | { op: "stop"; session: string; agent: string }
   | { op: "ping" };

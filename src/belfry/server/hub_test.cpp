@@ -427,6 +427,31 @@ TEST_F(HubTest, ADraftGrowsAndGivesWayToItsLine) {
   EXPECT_TRUE(panels.connect_to(session).of("draft").empty());
 }
 
+// A3
+TEST_F(HubTest, APersonOfTheChatCanTellItsAgentToStop) {
+  open("bob", "bot");
+  Panels panels(w);
+  TestSocket& ann = panels.connect_to(session);
+  TestSocket& bob = panels.connect_to(session, 0, "bob");
+  const auto stop = [&](TestSocket& socket, const std::string& where, const std::string& whom) {
+    panels.say(socket, fmt::format(R"({{"op":"stop","session":"{}","agent":"{}"}})", where, whom));
+  };
+  stop(ann, session, "bot");  // nobody listens yet
+  EXPECT_TRUE(ann.of("error").empty());
+  std::vector<std::string> told;
+  panels.hub.on_stop([&](std::string where, std::string whom) { told.push_back(where + " " + whom); });
+
+  stop(ann, session, "bot");
+  EXPECT_EQ(told, std::vector<std::string>{session + " bot"});
+  stop(ann, session, "ann");
+  stop(ann, "nowhere", "bot");
+  stop(bob, session, "bot");
+  EXPECT_EQ(told.size(), 1u);
+  EXPECT_EQ(field(ann.of("error").at(0), "error"), "invalid_argument");
+  EXPECT_EQ(field(ann.of("error").at(1), "error"), "not_found");
+  EXPECT_EQ(field(bob.of("error").back(), "error"), "not_found");
+}
+
 TEST_F(HubTest, ADraftThatNobodyWritesAnyMoreIsOver) {
   Panels panels(w);
   TestSocket& socket = panels.connect_to(session);

@@ -105,13 +105,20 @@ Result<ClientFrame> read_client_frame(std::string_view text) {
     BELFRY_CHECK(fields.text("session", frame.session));
     return frame;
   }
+  if (op == "stop") {
+    BELFRY_TRY(const Fields fields, Fields::read("stop", text, {"op", "session", "agent"}));
+    Stop frame;
+    BELFRY_CHECK(fields.text("session", frame.session));
+    BELFRY_CHECK(fields.text("agent", frame.agent));
+    return frame;
+  }
   if (op == "ping") {
     BELFRY_TRY(const Fields fields, Fields::read("ping", text, {"op"}));
     return Ping{};
   }
   return fail(Errc::invalid_argument,
-              fmt::format("op \"{}\" is not known; there are hello, subscribe, unsubscribe, send and"
-                          " ping",
+              fmt::format("op \"{}\" is not known; there are hello, subscribe, unsubscribe, send,"
+                          " stop and ping",
                           op.substr(0, 40)));
 }
 
