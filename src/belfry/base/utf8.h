@@ -10,10 +10,10 @@ namespace belfry {
 // Length in bytes of the valid sequence at the front, and what it stands for; 0 if there is none.
 int utf8_sequence(std::string_view text, char32_t* code_point = nullptr);
 bool is_utf8(std::string_view text);
+// The beginning, of so many characters at most; what is no UTF-8 counts byte by byte.
+std::string_view first_characters(std::string_view text, std::size_t most);
 // Nothing that could be seen: empty, or only what Unicode calls white space and two marks that take no room at all.
 bool is_blank(std::string_view text);
-// Its beginning, of so many characters at most; what is no UTF-8 counts byte by byte.
-std::string_view first_characters(std::string_view text, std::size_t most);
 void append_utf8(std::string& out, unsigned code_point);
 // The same into four bytes or more of room; how many were written.
 inline std::size_t write_utf8(char* out, unsigned code_point) {
