@@ -147,10 +147,12 @@ function Main({ state, onLanguage }: { state: State; onLanguage: () => void }): 
     setFill({ text: "", count: 0 });
   }, [state.current]);
 
-  const send = (text: string): void => {
-    if (!session) return;
-    panel.say(session.id, text);
-    setSends(sends + 1);
+  const send = (text: string): boolean => {
+    if (!session) return false;
+    const taken = panel.say(session.id, text);
+    if (taken) setSends(sends + 1);
+    else panel.store.dispatch({ type: "notice", text: t("tooMuchWaits"), calm: false });
+    return taken;
   };
   const onJump = (): void => void (window.innerWidth < WIDE && setDrawer(false));
   const classes = ["app", drawer ? "with-drawer" : "", menu ? "with-menu" : ""].filter(Boolean).join(" ");
@@ -174,7 +176,7 @@ function Main({ state, onLanguage }: { state: State; onLanguage: () => void }): 
               onExample={(text) => setFill({ text, count: fill.count + 1 })} />
             <Composer key={`composer-${session.id}`} session={session.id} fill={fill} onSend={send} />
           </>
-        ) : <NoChat loaded={state.sessionsLoaded} missing={state.current !== undefined} onNew={() => setOverlay("newChat")} />}
+        ) : <NoChat loaded={state.sessionsLoaded} failure={state.sessionsFailure} missing={state.current !== undefined} onNew={() => setOverlay("newChat")} />}
       </main>
       {drawer && session ? <ComingDrawer state={state} onClose={() => setDrawer(false)} onJump={onJump} /> : null}
       {menu || drawer ? <div class="shade" onClick={closeAll} /> : null}

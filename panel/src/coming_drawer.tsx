@@ -10,11 +10,21 @@ export interface ComingDrawerProps {
   onJump: () => void;
 }
 
+function Unread({ session }: { session: string }): VNode {
+  const { panel, t } = useSurroundings();
+  return (
+    <div class="note" role="alert">
+      <p>{t("comingFailed")}</p>
+      <button type="button" class="soft" onClick={() => panel.coming.changed(session)}>{t("retry")}</button>
+    </div>
+  );
+}
+
 function Items({ state, onJump }: ComingDrawerProps): VNode {
   const { t } = useSurroundings();
   const { coming, current } = state;
   if (!coming || current === undefined) return <p class="note">{t("loading")}</p>;
-  if (coming.failed && coming.items.length === 0) return <p class="note">{t("comingFailed")}</p>;
+  if (coming.failed && coming.items.length === 0) return <Unread session={current} />;
   if (coming.items.length === 0) {
     return (
       <div class="empty small">

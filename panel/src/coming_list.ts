@@ -24,7 +24,7 @@ export class ComingList {
     if (session !== this.store.state.current) return;
     const before = this.store.state.coming;
     const read = outcome.ok ? outcome.value : { items: before?.items ?? [], more: before?.more ?? false };
-    this.store.dispatch({ type: "coming", coming: { session, ...read, loaded: true, failed: !outcome.ok } });
+    this.store.dispatch({ type: "coming", coming: { session, ...read, failed: !outcome.ok } });
     this.lookWhenDue(session, read.items);
   }
 

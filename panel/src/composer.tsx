@@ -11,7 +11,8 @@ export interface ComposerProps {
   session: string;
   /** An example that somebody pressed; the count tells two presses apart. */
   fill: { text: string; count: number };
-  onSend: (text: string) => void;
+  /** False if it was not taken: then it stays where it is. */
+  onSend: (text: string) => boolean;
 }
 
 /** Enter while a Chinese word is being composed chooses the word, and must not send. 229 is what Safari says instead. */
@@ -54,8 +55,7 @@ export function Composer({ session, fill, onSend }: ComposerProps): VNode {
 
   const send = (): void => {
     if (!ready) return;
-    onSend(text);
-    change("");
+    if (onSend(text)) change("");
     area.current?.focus();
   };
   const onKeyDown = (event: KeyboardEvent): void => {

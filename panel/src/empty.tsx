@@ -2,7 +2,7 @@ import type { VNode } from "preact";
 import { useSurroundings } from "./context.ts";
 import { Icon } from "./icons.tsx";
 import { sessionName } from "./state.ts";
-import type { Session } from "./types.ts";
+import type { Failure, Session } from "./types.ts";
 
 const EXAMPLES = ["example1", "example2", "example3", "example4"] as const;
 
@@ -29,9 +29,28 @@ export function EmptyChat({ session, onExample }: { session: Session; onExample:
   );
 }
 
+function Unread({ failure }: { failure: Failure }): VNode {
+  const { panel, t } = useSurroundings();
+  const reason = failure.error === "unreachable" ? t("unreachable") : failure.message;
+  return (
+    <div class="empty" role="alert">
+      <p>{t("chatsFailed", { reason })}</p>
+      <button type="button" class="soft" onClick={() => void panel.loadSessions()}>{t("retry")}</button>
+    </div>
+  );
+}
+
+export interface NoChatProps {
+  loaded: boolean;
+  failure: Failure | undefined;
+  missing: boolean;
+  onNew: () => void;
+}
+
 /** No chat is open. */
-export function NoChat({ onNew, loaded, missing }: { onNew: () => void; loaded: boolean; missing: boolean }): VNode {
+export function NoChat({ loaded, failure, missing, onNew }: NoChatProps): VNode {
   const { t } = useSurroundings();
+  if (!loaded && failure) return <Unread failure={failure} />;
   if (!loaded) return <div class="empty"><p>{t("loading")}</p></div>;
   return (
     <div class="empty">

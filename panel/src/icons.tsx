@@ -11,13 +11,12 @@ const SHAPES = {
   send: "M12 19V5M6 11l6-6 6 6",
   down: "M12 5v14M6 13l6 6 6-6",
   copy: "M9 9h10v11H9zM15 9V4H5v11h4",
-  edit: "M5 19l1-4L16.500 4.500l3 3L9 18zM14.500 6.500l3 3",
   check: "M5 12.500l4.500 4.500L19 7.500",
   alert: "M12 4l9 16H3zM12 10v5M12 17.500v.5",
   question: "M9 9.500a3 3 0 1 1 4.200 2.700c-.8.400-1.200 1-1.200 1.800v.5M12 17.500v.5M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18z",
   keyboard: "M3 6.500h18v11H3zM7 10h.01M10.500 10h.01M14 10h.01M17.500 10h.01M8 14h8",
   arrow: "M5 12h14M13 6l6 6-6 6",
-  info: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18zM12 11v5.500M12 7.500v.5",
+  stop: "M7 7h10v10H7z",
 } as const;
 
 export type IconName = keyof typeof SHAPES;

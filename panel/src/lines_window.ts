@@ -32,12 +32,6 @@ export function down(window: LinesWindow, run: Run): LinesWindow {
   return { from: Math.max(window.from, to - WINDOW_MAX + 1), to };
 }
 
-/** The end moved: the window goes with it, without growing past its limit. */
-export function stretch(window: LinesWindow, run: Run): LinesWindow {
-  const to = lastSeq(run);
-  return { from: Math.max(window.from, to - WINDOW_MAX + 1), to };
-}
-
 export function clamp(window: LinesWindow, run: Run): LinesWindow {
   if (run.length === 0) return { from: 1, to: 0 };
   if (window.to < firstSeq(run) || window.from > lastSeq(run)) return atEnd(run);

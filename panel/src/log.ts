@@ -112,10 +112,6 @@ export function isLive(log: Log, run: Run): boolean {
   return log.live !== undefined && (run.length === 0 || lastSeq(run) === log.live);
 }
 
-export function lineAt(run: Run, seq: number): Line | undefined {
-  return run[seq - firstSeq(run)];
-}
-
 export interface Question {
   state: QuestionState;
   index?: number;

@@ -1,4 +1,5 @@
 import type { ComponentChildren, VNode } from "preact";
+import { useState } from "preact/hooks";
 import { Avatar } from "./avatar.tsx";
 import { pure, useSurroundings } from "./context.ts";
 import { ErrorBoundary } from "./error_boundary.tsx";
@@ -97,6 +98,16 @@ export const Message = pure(function Message(props: MessageProps): VNode {
   );
 });
 
+function StopButton({ draft }: { draft: Draft }): VNode {
+  const { panel, t } = useSurroundings();
+  const [asked, setAsked] = useState(false);
+  return (
+    <button type="button" class="quiet small stop" disabled={asked} onClick={() => setAsked(panel.stop(draft.session, draft.from))}>
+      <Icon name="stop" />{t(asked ? "stopAsked" : "stop")}
+    </button>
+  );
+}
+
 /** What an agent is writing; its final line takes its place. */
 export const DraftMessage = pure(function DraftMessage({ draft }: { draft: Draft }): VNode {
   const { t } = useSurroundings();
@@ -109,6 +120,7 @@ export const DraftMessage = pure(function DraftMessage({ draft }: { draft: Draft
           <MessageText text={draft.text} />
           <span class="dots" aria-hidden="true"><i /><i /><i /></span>
         </div>
+        <StopButton draft={draft} />
       </div>
     </article>
   );

@@ -12,3 +12,7 @@ declare module "node:assert/strict" {
   };
   export { assert as strict };
 }
+declare module "node:process" {
+  /** Microseconds, since the time that is given. */
+  export function cpuUsage(since?: { user: number; system: number }): { user: number; system: number };
+}

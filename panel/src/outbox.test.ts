@@ -67,11 +67,11 @@ test("what is stored comes back as it was, and what was being sent waits again",
   assert.deepEqual(outbox.restore(null), []);
 });
 
-test("the number of entries has a limit", () => {
-  let entries: outbox.Entry[] = [];
-  for (let count = 0; count < outbox.ENTRIES_MAX + 5; count++) entries = outbox.add(entries, entry(String(count)));
+test("the number of entries has a limit, and what waits already stays", () => {
+  const entries = Array.from({ length: outbox.ENTRIES_MAX }, (_, count) => entry(String(count)));
 
-  assert.equal(entries.length, outbox.ENTRIES_MAX);
+  assert.ok(outbox.isFull(entries));
+  assert.ok(!outbox.isFull(entries.slice(1)));
 });
 
 test("bytes are counted, not characters", () => {

@@ -39,8 +39,9 @@ export function bytesOf(text: string): number {
   return new TextEncoder().encode(text).length;
 }
 
-export function add(entries: readonly Entry[], entry: Entry): Entry[] {
-  return [...entries, entry].slice(-ENTRIES_MAX);
+/** Nothing that waits is thrown away for something newer: the newer one is not taken. */
+export function isFull(entries: readonly Entry[]): boolean {
+  return entries.length >= ENTRIES_MAX;
 }
 
 export function remove(entries: readonly Entry[], key: string): Entry[] {

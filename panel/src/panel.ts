@@ -15,8 +15,8 @@ import type { ClientFrame, Line, Millis, Phase, ServerFrame, Session } from "./t
 const HISTORY_PAGE = 100;
 const AROUND = 50;
 const PAGES_MAX = 20; // pages read on in one go to close a hole
-const PREVIEWS_MAX = 30;
-const DRAFT_SILENCE_MAX = 60_000;
+const DRAFT_SILENCE_MAX = 5 * 60_000; // as the server has it, which says so itself if it can
+const DELAY_MAX = 3000; // of a frame of a server that is well
 const FIRST_AGENT = "concierge";
 
 export class Panel {
@@ -121,11 +121,16 @@ export class Panel {
   }
 
   private onClock(now: string, heardAt: Millis): void {
-    if (this.pingedAt === undefined) return;
+    if (this.pingedAt === undefined) return this.correctClock(now, heardAt);
     const roundTrip = heardAt - this.pingedAt;
     this.pingedAt = undefined;
     if (roundTrip >= 0 && roundTrip <= this.roundTrip) this.setOffset(now, heardAt, roundTrip / 2);
     this.roundTrip = roundTrip;
+  }
+
+  /** Somebody may set the browser's clock while the page is open: what no delay explains is another offset. */
+  private correctClock(now: string, heardAt: Millis): void {
+    if (Math.abs(Date.parse(now) - heardAt - this.store.state.offset) > DELAY_MAX) this.setOffset(now, heardAt, 0);
   }
 
   private setOffset(now: string, heardAt: Millis, age: Millis): void {
@@ -144,17 +149,16 @@ export class Panel {
 
   // -- chats --
 
-  private async loadSessions(): Promise<void> {
+  async loadSessions(): Promise<void> {
     if (this.busy.has("sessions")) return;
     this.busy.add("sessions");
     const outcome = await this.api.sessions(this.store.state.person);
     this.busy.delete("sessions");
-    if (!outcome.ok) return;
+    if (!outcome.ok) return this.store.dispatch({ type: "sessionsFailed", failure: outcome.failure });
     this.announcer.firstSight(outcome.value);
     this.store.dispatch({ type: "sessions", sessions: outcome.value });
     if (this.store.state.current === undefined) await this.openFirst();
     else this.openFromAddress();
-    void this.loadPreviews();
   }
 
   private async loadSession(id: string): Promise<void> {
@@ -162,11 +166,6 @@ export class Panel {
     if (!outcome.ok) return;
     this.store.dispatch({ type: "session", session: outcome.value });
     await this.loadPreview(outcome.value);
-  }
-
-  private async loadPreviews(): Promise<void> {
-    const missing = sessionsInOrder(this.store.state).filter((each) => each.lastText === undefined && each.lastSeq > 0);
-    for (const session of missing.slice(0, PREVIEWS_MAX)) await this.loadPreview(session);
   }
 
   private async loadPreview(session: Session): Promise<void> {
@@ -177,7 +176,7 @@ export class Panel {
   }
 
   private addressed(): string | undefined {
-    const id = decodeURIComponent(location.hash.slice(1));
+    const id = location.hash.slice(1);
     return /^[a-z0-9]{1,64}$/.test(id) ? id : undefined;
   }
 
@@ -316,19 +315,28 @@ export class Panel {
 
   // -- saying something --
 
-  say(session: string, text: string): void {
-    this.postman.post({ session, text });
+  /** False if too much waits already: then it is not taken, and stays with whoever typed it. */
+  say(session: string, text: string): boolean {
+    return this.postman.post({ session, text });
   }
 
-  press(session: string, line: Line, index: number): void {
+  /** False like `say`. */
+  press(session: string, line: Line, index: number): boolean {
     const text = line.quickReplies?.[index];
-    if (text === undefined) return;
     const before = outbox.pressOf(this.store.state.outbox, line.messageId);
+    if (text === undefined || (before && before.state !== "failed")) return true;
     // The same button again is the same answer: its key makes sure that it counts once.
-    if (before?.state === "failed" && before.quickReplyIndex === index) return this.retry(before.key);
-    if (before?.state === "failed") this.discard(before.key);
-    else if (before) return;
-    this.postman.post({ session, text, inReplyTo: line.messageId, quickReplyIndex: index });
+    if (before?.quickReplyIndex === index) {
+      this.retry(before.key);
+      return true;
+    }
+    if (before) this.discard(before.key);
+    return this.postman.post({ session, text, inReplyTo: line.messageId, quickReplyIndex: index });
+  }
+
+  /** Tells an agent that is writing to stop; false if nobody can be told right now. */
+  stop(session: string, agent: string): boolean {
+    return this.store.state.phase === "online" && this.socket.send({ op: "stop", session, agent });
   }
 
   retry(key: string): void {

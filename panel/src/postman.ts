@@ -35,7 +35,9 @@ export class Postman {
     this.flush();
   }
 
-  post(letter: Letter): void {
+  /** False if so much waits that this one is not taken. */
+  post(letter: Letter): boolean {
+    if (outbox.isFull(this.store.state.outbox)) return false;
     const entry: outbox.Entry = {
       ...letter,
       key: randomKey(),
@@ -44,8 +46,9 @@ export class Postman {
       state: "queued",
       after: logOf(this.store.state, letter.session).live ?? 0,
     };
-    this.keep(outbox.add(this.store.state.outbox, entry));
+    this.keep([...this.store.state.outbox, entry]);
     this.flush();
+    return true;
   }
 
   retry(key: string): void {

@@ -93,7 +93,9 @@ export function QuickReplies(props: QuickRepliesProps): VNode {
   }, [enabled]);
   useEffect(() => setPlace(0), [line.messageId]);
 
-  const choose = (index: number): void => panel.press(session, line, index);
+  const choose = (index: number): void => {
+    if (!panel.press(session, line, index)) panel.store.dispatch({ type: "notice", text: t("tooMuchWaits"), calm: false });
+  };
   const onKeyDown = (event: KeyboardEvent): void => {
     if (!enabled || event.ctrlKey || event.metaKey || event.altKey) return;
     const digit = placeForDigit(event.key, replies.length);

@@ -105,7 +105,7 @@ export function readSession(value: unknown): Session | undefined {
     agents: texts(fields.agents),
     lastSeq: count(fields.lastSeq) ?? 0,
     lastAt: instant(fields.lastAt) ?? instant(fields.createdAt) ?? new Date(0).toISOString(),
-    ...given<Session>({ title: text(fields.title) }),
+    ...given<Session>({ title: text(fields.title), lastFrom: text(fields.lastFrom), lastText: text(fields.lastText) }),
   };
 }
 

@@ -9,7 +9,6 @@ export interface Coming {
   session: string;
   items: readonly ComingItem[];
   more: boolean;
-  loaded: boolean;
   failed: boolean;
 }
 
@@ -35,6 +34,8 @@ export interface State {
   offset: Millis;
   sessions: ReadonlyMap<string, Session>;
   sessionsLoaded: boolean;
+  /** Why the list could not be read, until it could. */
+  sessionsFailure: Failure | undefined;
   current: string | undefined;
   logs: ReadonlyMap<string, Log>;
   loading: ReadonlyMap<string, Loading>;
@@ -58,6 +59,7 @@ export type Event =
   | { type: "frame"; frame: ServerFrame; heardAt: Millis }
   | { type: "offset"; offset: Millis }
   | { type: "sessions"; sessions: readonly Session[] }
+  | { type: "sessionsFailed"; failure: Failure }
   | { type: "session"; session: Session }
   | { type: "preview"; session: string; line: Line }
   | { type: "current"; session: string | undefined }
@@ -85,7 +87,7 @@ const PREVIEW_MAX = 200;
 export function initialState(person: string): State {
   return {
     phase: "connecting", version: "", person, timezone: "UTC", offset: 0, sessions: new Map(), sessionsLoaded: false,
-    current: undefined, logs: new Map(), loading: new Map(), jump: undefined, outbox: [], drafts: [], endedDrafts: [],
+    sessionsFailure: undefined, current: undefined, logs: new Map(), loading: new Map(), jump: undefined, outbox: [], drafts: [], endedDrafts: [],
     coming: undefined, counts: undefined, seen: {}, notices: [], told: new Map(), agents: [], people: [],
   };
 }
@@ -197,7 +199,7 @@ function withSessions(state: State, read: readonly Session[]): State {
     return [each.id, known && known.lastSeq >= each.lastSeq ? known : each];
   }));
   for (const [id, session] of state.sessions) if (!sessions.has(id)) sessions.set(id, session);
-  return { ...state, sessions, sessionsLoaded: true };
+  return { ...state, sessions, sessionsLoaded: true, sessionsFailure: undefined };
 }
 
 function withPhase(state: State, phase: Phase): State {
@@ -219,6 +221,7 @@ export function reduce(state: State, event: Event): State {
     case "frame": return onFrame(state, event.frame, event.heardAt);
     case "offset": return { ...state, offset: event.offset };
     case "sessions": return withSessions(state, event.sessions);
+    case "sessionsFailed": return { ...state, sessionsFailure: event.failure };
     case "session": return { ...state, sessions: put(state.sessions, event.session.id, event.session) };
     case "preview": return previewOf(state, event.session, event.line);
     case "current": return { ...state, current: event.session, jump: undefined, coming: undefined };

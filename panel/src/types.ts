@@ -3,7 +3,6 @@
 /** Milliseconds since 1970, by the server's clock unless a name says otherwise. */
 export type Millis = number;
 
-export type Source = "user" | "agent" | "scheduled_send" | "system" | "tool";
 export type QuestionState = "open" | "answered" | "closed" | "defaulted" | "expired";
 
 export interface Answer {
@@ -112,4 +111,5 @@ export type ClientFrame =
   | { op: "subscribe"; session: string; after: number }
   | { op: "unsubscribe"; session: string }
   | { op: "send"; session: string; text: string; key: string; inReplyTo?: string; quickReplyIndex?: number }
+  | { op: "stop"; session: string; agent: string }
   | { op: "ping" };

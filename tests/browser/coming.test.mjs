@@ -29,8 +29,9 @@ test("delayed messages, scheduled ones and open questions are listed with a coun
   const session = await server.session();
   const page = await openPanel(context, server, session);
   await page.getByText("Nothing is planned here.").waitFor();
+  await page.getByText("0 delayed").waitFor();
 
-  await server.say(session, "delayed tea", { delayMs: 2 * HOUR + 30_000 });
+  const delayed = await server.say(session, "delayed tea", { delayMs: 2 * HOUR + 30_000 });
   await schedule(server, session, "scheduled tea", 90_000);
   await server.say(session, { text: "Which tea?", quickReplies: ["green", "black"], answerBy: inFuture(600_000), onTimeout: { action: "expire" } });
 
@@ -46,6 +47,9 @@ test("delayed messages, scheduled ones and open questions are listed with a coun
   assert.match(await item(page, "delayed tea").locator("time").getAttribute("title"), /\d{2}:\d{2}:\d{2}/);
   await item(page, "Which tea?").getByRole("button", { name: "Go to it" }).click();
   await page.locator(".highlighted", { hasText: "Which tea?" }).waitFor();
+  await server.ok("DELETE", `/v1/messages/${delayed.messageId}`);
+  await page.getByText("0 delayed").waitFor();
+  await page.getByText("0 for you").waitFor();
 }, WIDE));
 
 // P7, P8
@@ -115,6 +119,22 @@ test("a delayed message is snoozed, sent now and cancelled", withServer(async (s
   await gone(page, "second");
 
   assert.equal((await server.ok("GET", `/v1/messages/${second.messageId}`)).state, "cancelled");
+}, WIDE));
+
+// D16, W
+test("the time of a delayed message is changed in words, its text is not offered", withServer(async (server, context) => {
+  const session = await server.session();
+  const page = await openPanel(context, server, session);
+  const { messageId } = await server.say(session, "delayed", { delayMs: HOUR });
+
+  await item(page, "delayed").getByRole("button", { name: "Edit" }).click();
+  assert.equal(await page.getByLabel("Text", { exact: true }).count(), 0);
+  await page.getByLabel("When").fill("明天下午3点");
+  await page.getByText(/Understood: .* 15:00/).waitFor();
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Moved to tomorrow 15:00.").waitFor();
+
+  await until("it is moved", async () => new Date((await server.ok("GET", `/v1/messages/${messageId}`)).deliverAt).getUTCHours() === 7);
 }, WIDE));
 
 // P10

@@ -263,6 +263,34 @@ test("a draft grows in the page, survives a reload in its middle, and its final 
   await until("the draft is gone", async () => (await page.locator(".draft").count()) === 0);
 }));
 
+// A3
+test("an agent that is writing can be told to stop, once and by keyboard too", withServer(async (server, context) => {
+  const session = await server.session();
+  const asked = [];
+  await interpose(context, {
+    fromPage: (frame) => {
+      if (frame.op === "stop") asked.push(frame);
+      return frame;
+    },
+  });
+  const page = await openPanel(context, server, session);
+  const draft = (fields) => server.ok("POST", `/v1/sessions/${session}/drafts`, { from: "bot", draftId: "d1", ...fields });
+  assert.equal(await page.getByRole("button", { name: "Stop" }).count(), 0);
+  await draft({ text: "Once upon" });
+  await page.getByRole("button", { name: "Stop" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Stopping…", disabled: true }).waitFor();
+  await draft({ text: "Once upon a time" });
+  await page.locator(".draft", { hasText: "a time" }).waitFor();
+  await page.getByRole("button", { name: "Stopping…", disabled: true }).waitFor();
+  await until("it was asked", () => asked.length === 1);
+  await draft({ done: true });
+  await until("the draft is gone", async () => (await page.locator(".draft").count()) === 0);
+
+  assert.deepEqual(asked, [{ op: "stop", session, agent: "bot" }]);
+  assert.equal(await page.locator(".notice").count(), 0);
+}));
+
 async function scrollUpTo(page, seq) {
   await until(`line ${seq} by scrolling`, async () => {
     if ((await bubble(page, seq).count()) > 0) return true;

@@ -129,6 +129,27 @@ test("with a wrong clock in the browser the countdowns are right, and it is said
   await until("it is gone", async () => (await page.locator(".bar-clock").count()) === 0);
 }, { context: { viewport: WIDE } }));
 
+// P13
+test("when the browser's clock is set while the page is open, the countdowns are right again", withServer(async (server, context) => {
+  const session = await server.session();
+  await server.ok("POST", "/v1/scheduled", { session_id: session, send_at: new Date(Date.now() + 600_000).toISOString(), message_text: "tea" });
+  await context.addInitScript(() => {
+    const real = Date.now;
+    window.__ahead = 0;
+    Date.now = () => real() + window.__ahead;
+  });
+  const page = await openPanel(context, server, session);
+  const tea = page.locator(".coming-item", { hasText: "tea" });
+  await tea.getByText(/in (9|10) min/).waitFor();
+
+  await page.evaluate(() => { window.__ahead = -7_200_000; });
+  await tea.getByText(/in 2 h/).waitFor();
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange"))); // as when one comes back to the page
+
+  await tea.getByText(/in (9|10) min/).waitFor();
+  await page.getByText("The clock of this device is 2 h behind.").waitFor();
+}, { context: { viewport: WIDE } }));
+
 for (const colorScheme of ["light", "dark"]) {
   // P13
   test(`axe-core finds nothing serious in the main views, ${colorScheme}`, withServer(async (server, context) => {

@@ -68,7 +68,7 @@ async function busy(language, scheme, size, name) {
   const options = { viewport: size, colorScheme: scheme, locale: language === "zh" ? "zh-CN" : "en-GB" };
   await withPage(server, session, options, async (page) => {
     await page.waitForSelector('.reply:enabled');
-    await page.waitForSelector(`[aria-label^="${language === "zh" ? "将要发生" : "What is coming"}: 4"]`);
+    await page.waitForSelector(`[aria-label^="${language === "zh" ? "接下来" : "What is coming"}: 4"]`);
     await shoot(page, `busy-${name}`);
     if (size === PHONE) {
       await page.click(".coming-button");
@@ -102,8 +102,9 @@ async function busy(language, scheme, size, name) {
     await page.keyboard.press("Escape");
     await page.locator(".replies .reply:enabled").first().click();
     await page.waitForSelector('[data-state="answered"] >> nth=1');
-    await page.evaluate((id) => fetch(`/v1/sessions/${id}/drafts`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ from: "planner", draftId: "d1", text: "I am asking Bob and will" }) }), session);
+    await server.ok("POST", `/v1/sessions/${session}/drafts`, { from: "planner", draftId: "d1", text: language === "zh" ? "我去问 Bob，然后" : "I am asking Bob and will" });
     await page.waitForSelector(".draft");
+    await shoot(page, `draft-${name}`);
     await server.end("SIGTERM");
     await page.waitForSelector(".bar-offline, .bar-stopping");
     await type(page, language === "zh" ? "你还在吗？" : "Are you still there?");
@@ -157,8 +158,8 @@ await empty("en", "light", WIDE, "wide-light-en");
 await empty("zh", "dark", PHONE, "phone-dark-zh");
 await busy("en", "light", WIDE, "wide-light-en");
 await busy("zh", "dark", WIDE, "wide-dark-zh");
-await busy("en", "dark", PHONE, "phone-dark-en");
-await busy("zh", "light", PHONE, "phone-light-zh");
+await busy("en", "light", PHONE, "phone-light-en");
+await busy("zh", "dark", PHONE, "phone-dark-zh");
 await login("light", "light");
 await longReplies();
 await closeBrowser();

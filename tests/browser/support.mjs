@@ -1,6 +1,6 @@
 // What the tests share: one `belfry serve` for a test, a Chromium, and waiting without sleeping.
 //
-// The program is $BELFRY, or build/release/belfry. With $BELFRY_PANEL_DIR it serves the panel from that folder.
+// The program is $BELFRY, or build/release/belfry. With $BELFRY_SERVER_PANEL it serves the panel from that folder.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -46,7 +46,7 @@ export class Server {
   }
 
   async run() {
-    const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("BELFRY") || name === "BELFRY_PANEL_DIR"));
+    const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("BELFRY") || name === "BELFRY_SERVER_PANEL"));
     this.process = spawn(BELFRY, ["serve", "--listen", this.listen, "--data", this.data, ...this.flags], { env: environment });
     const child = this.process;
     running.add(child);

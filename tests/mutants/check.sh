@@ -2,11 +2,14 @@
 # Shows that the tests notice what they are there for: each patch here breaks one promise, and its test must fail.
 #
 #   tests/mutants/check.sh            all patches
-#   tests/mutants/check.sh D4 D12     those of these requirements
+#   tests/mutants/check.sh D4 D12     those of these requirements, or of these names
 #
 # A patch begins with two lines:
 #   # D4: what it breaks
 #   # test: a regular expression for ctest -R
+# or, if it takes a browser to notice it, what tests/browser/run.sh is given behind the program:
+#   # browser: --test-name-pattern=twice lines.test.mjs
+# For those alone, BELFRY=build/release/belfry uses that program and builds only the panel.
 #
 # A mutant is caught if it builds and its test fails; one that does not build shows nothing, and fails the check like one
 # that survives.
@@ -19,9 +22,9 @@ root=$PWD
 patches=()
 for patch in tests/mutants/*.patch; do
   [[ -e $patch ]] || continue
-  id=$(basename "$patch")
-  id=${id%%[!A-Z0-9]*}
-  if (( $# == 0 )) || [[ " $* " == *" $id "* ]]; then patches+=("$root/$patch"); fi
+  name=$(basename "$patch" .patch)
+  id=${name%%[!A-Z0-9]*}
+  if (( $# == 0 )) || [[ " $* " == *" $id "* || " $* " == *" $name "* ]]; then patches+=("$root/$patch"); fi
 done
 if (( ${#patches[@]} == 0 )); then
   echo "no mutant fits: $*"
@@ -33,9 +36,33 @@ build=$tree/build/mutants
 log=$scratch/log
 
 field() { sed -n "/^diff --git/q;s/^# $2: *//p" "$1" | head -n 1; }
-compile() { ninja -C "$build" -j2 >"$log" 2>&1; }
+# Those that take a browser need the program only.
+target=belfry
+program=$build/belfry
+for patch in "${patches[@]}"; do [[ -z $(field "$patch" test) ]] || target=all; done
+if [[ $target == belfry && -n ${BELFRY:-} ]]; then
+  program=$(realpath "$BELFRY")
+  export BELFRY_SERVER_PANEL=$scratch/panel
+fi
+compile() {
+  if [[ $program == "$build/belfry" ]]; then
+    ninja -C "$build" -j2 "$target" >"$log" 2>&1
+  else
+    "$tree/panel/build.sh" "$scratch/panel" >"$log" 2>&1
+  fi
+}
+# How a patch is to be noticed: "test …" or "browser …"; empty if it does not say.
+way_of() { sed -n '/^diff --git/q;s/^# \(test\|browser\): */\1 /p' "$1" | head -n 1; }
 # A mutant that hangs is noticed, too.
-run_test() { ctest --test-dir "$build" -j2 --no-tests=error --timeout 300 -R "$1" >"$log" 2>&1; }
+run_test() {
+  local way=${1%% *} what=${1#* } arguments
+  if [[ $way == test ]]; then
+    ctest --test-dir "$build" -j2 --no-tests=error --timeout 300 -R "$what" >"$log" 2>&1
+  else
+    read -ra arguments <<<"$what"
+    timeout 600 "$tree/tests/browser/run.sh" "$program" "${arguments[@]}" >"$log" 2>&1 && ! grep -q '^[^ ]* pass 0$' "$log"
+  fi
+}
 
 echo "building the tests without a mutant"
 if ! cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_FLAGS=-O1 -DBELFRY_TESTS=ON \
@@ -58,12 +85,12 @@ ready=()
 for patch in "${patches[@]}"; do
   name=$(basename "$patch" .patch)
   id=${name%%[!A-Z0-9]*}
-  if [[ -z $(field "$patch" "$id") || -z $(field "$patch" test) ]]; then
-    row "$name" "NO HEADER" "it needs the lines '# $id: …' and '# test: …' before the first diff"
+  if [[ -z $(field "$patch" "$id") || -z $(way_of "$patch") ]]; then
+    row "$name" "NO HEADER" "it needs the lines '# $id: …' and '# test: …' or '# browser: …' before the first diff"
   elif ! git -C "$tree" apply --check "$patch" 2>"$log"; then
     row "$name" "DOES NOT APPLY" "$(head -n 1 "$log")"
-  elif ! passes_unchanged "$(field "$patch" test)"; then
-    row "$name" "TEST FAILS" "without the mutant already, or no test fits: $(field "$patch" test)"
+  elif ! passes_unchanged "$(way_of "$patch")"; then
+    row "$name" "TEST FAILS" "without the mutant already, or no test fits: $(way_of "$patch")"
   else
     ready+=("$patch")
     continue
@@ -78,7 +105,7 @@ for patch in "${ready[@]}"; do
   if ! compile; then
     row "$name" "DOES NOT BUILD" "$(grep -m 1 'error:' "$log" || true)"
     failed=1
-  elif run_test "$(field "$patch" test)"; then
+  elif run_test "$(way_of "$patch")"; then
     row "$name" SURVIVES "$(field "$patch" "${name%%[!A-Z0-9]*}")"
     failed=1
   else

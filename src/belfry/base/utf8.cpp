@@ -1,5 +1,7 @@
 #include "belfry/base/utf8.h"
 
+#include <algorithm>
+
 namespace belfry {
 namespace {
 
@@ -60,6 +62,13 @@ bool is_blank(std::string_view text) {
     text.remove_prefix(static_cast<std::size_t>(length));
   }
   return true;
+}
+
+std::string_view first_characters(std::string_view text, std::size_t most) {
+  std::size_t end = 0;
+  for (std::size_t count = 0; count < most && end < text.size(); ++count)
+    end += static_cast<std::size_t>(std::max(1, utf8_sequence(text.substr(end))));
+  return text.substr(0, end);
 }
 
 void append_utf8(std::string& out, unsigned code_point) {

@@ -10,6 +10,8 @@ namespace belfry {
 // Length in bytes of the valid sequence at the front, and what it stands for; 0 if there is none.
 int utf8_sequence(std::string_view text, char32_t* code_point = nullptr);
 bool is_utf8(std::string_view text);
+// The beginning, of so many characters at most; what is no UTF-8 counts byte by byte.
+std::string_view first_characters(std::string_view text, std::size_t most);
 // Nothing that could be seen: empty, or only what Unicode calls white space and two marks that take no room at all.
 bool is_blank(std::string_view text);
 // As many whole characters from the beginning as fit into `bytes`.

@@ -6,6 +6,7 @@
 
 #include "belfry/base/assert.h"
 #include "belfry/base/limits.h"
+#include "belfry/base/utf8.h"
 
 namespace belfry::chat {
 namespace {
@@ -107,6 +108,18 @@ std::vector<Member> read_members(Connection& connection, std::int64_t session) {
       connection.query("SELECT name, person FROM member WHERE session = ?1 ORDER BY person DESC, name", session);
   while (rows.next()) members.push_back({std::string(rows.text(0)), rows.integer(1) != 0});
   return members;
+}
+
+// A line that is larger is not taken apart for a list: a page of them would hold up everybody.
+constexpr std::int64_t kPreviewBytesMax = 65'536;
+
+void read_preview(Connection& connection, std::int64_t number, Session& session) {
+  auto rows =
+      connection.query("SELECT sender, payload FROM line WHERE session = ?1 AND seq = ?2 AND length(payload) <= ?3",
+                       number, session.last_seq, kPreviewBytesMax);
+  if (!rows.next()) return;
+  session.last_from = rows.text(0);
+  session.last_text = first_characters(text_of(rows.text(1)), kPreviewCharactersMax);
 }
 
 std::optional<SessionRow> first_session(Connection& connection, Rows rows_of_one) {
@@ -309,8 +322,10 @@ Result<ChatTables::SessionPage> ChatTables::list(Connection& connection, const s
     page.sessions.pop_back();
     page.next = page.sessions.back().id;
   }
-  for (std::size_t i = 0; i < page.sessions.size(); ++i)
+  for (std::size_t i = 0; i < page.sessions.size(); ++i) {
     page.sessions[i].members = read_members(connection, numbers[i]);
+    read_preview(connection, numbers[i], page.sessions[i]);
+  }
   return page;
 }
 

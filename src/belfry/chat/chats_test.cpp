@@ -958,5 +958,26 @@ TEST_F(ChatTest, AListOfSessionsHasALimitAndGoesOnAfterOneThatExists) {
   EXPECT_EQ(code(session, 500), "taken");
 }
 
+// A7
+TEST_F(ChatTest, AListOfSessionsSaysWhoSpokeLastAndHowItBegins) {
+  const auto last = [&] { return w.run(w.chats().sessions(kAnn, "", 10))->sessions.at(0); };
+  EXPECT_EQ(last().last_from, "");
+  ASSERT_TRUE(w.run(w.chats().post({.session = session, .text = "hello"})));
+  EXPECT_EQ(last().last_from, kAnn);
+  EXPECT_EQ(last().last_text, "hello");
+  const auto tell = [&](const std::string& text) {
+    w.send({.to = kAnn, .from = kBot, .payload = fmt::format(R"({{"text":"{}"}})", text), .session_id = session});
+    w.clock().settle();
+  };
+  std::string long_text;
+  for (int i = 0; i < 300; ++i) long_text += "钟";
+  tell(long_text);
+  EXPECT_EQ(last().last_from, kBot);
+  EXPECT_EQ(last().last_text, long_text.substr(0, 600));
+  tell(std::string(70'000, 'x'));  // too much for a list
+  EXPECT_EQ(last().last_from, "");
+  EXPECT_EQ(last().last_seq, 3);
+}
+
 }  // namespace
 }  // namespace belfry::chat

@@ -27,6 +27,9 @@ struct Member {
   bool person = false;
 };
 
+// Of a line, for those who do not look at its chat: as much as a list or a notification shows.
+constexpr std::size_t kPreviewCharactersMax = 200;
+
 struct Session {
   std::string id;
   SessionKind kind = SessionKind::private_chat;
@@ -36,6 +39,9 @@ struct Session {
   std::int64_t last_seq = 0;
   WallTime last_at;  // of the last line, or of the beginning
   std::vector<Member> members;
+  // In lists only: who said the last line, and how it begins. Empty if there is none, or if it is large.
+  std::string last_from;
+  std::string last_text;
 
   bool has(std::string_view id) const;
   std::vector<std::string> people() const;

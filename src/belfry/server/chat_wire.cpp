@@ -35,7 +35,9 @@ void write_session(json::Writer& writer, const chat::Session& session) {
   writer.end().key("agents").array();
   for (const std::string& name : session.agents()) writer.value(name);
   writer.end().field("createdAt", to_iso(session.created_at)).field("lastSeq", session.last_seq);
-  writer.field("lastAt", to_iso(session.last_at)).end();
+  writer.field("lastAt", to_iso(session.last_at));
+  if (!session.last_from.empty()) writer.field("lastFrom", session.last_from).field("lastText", session.last_text);
+  writer.end();
 }
 
 void write_question(json::Writer& writer, const chat::QuestionStatus& question) {

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "belfry/base/limits.h"
 #include "belfry/base/log.h"
+#include "belfry/base/utf8.h"
 #include "belfry/net/websocket.h"
 
 namespace belfry::server {
@@ -22,6 +24,11 @@ constexpr Nanos kHelloMax = std::chrono::seconds{10};
 // Close codes of our own: 4000 and up are free for that.
 constexpr int kBadFrame = 4400;
 constexpr int kUnauthorized = 4401;
+
+// Also for a session that is somebody else's.
+Error no_session(const std::string& session) {
+  return {Errc::not_found, fmt::format("there is no session \"{}\"", session.substr(0, kIdBytesMax))};
+}
 
 }  // namespace
 
@@ -104,6 +111,8 @@ Task<void> Hub::obey(std::shared_ptr<Client> client, wire::ClientFrame frame) {
     subscribe(client, wanted->known);
   } else if (const auto* const unwanted = std::get_if<wire::Unsubscribe>(&frame)) {
     unsubscribe(client, unwanted->session);
+  } else if (auto* const unwelcome = std::get_if<wire::Stop>(&frame)) {
+    co_await stop(client, std::move(*unwelcome));
   } else if (std::holds_alternative<wire::Ping>(frame)) {
     send(*client, wire::pong(now()));
   } else {
@@ -116,6 +125,19 @@ Task<void> Hub::post(std::shared_ptr<Client> client, chat::Post post) {
   post.from = client->person;
   const auto posted = co_await chats_.post(post);
   send(*client, posted ? wire::sent(post, *posted) : wire::socket_error(posted.error(), post.session, post.key));
+}
+
+// Of those in the chat anybody may say it; others are told that there is no such chat.
+Task<void> Hub::stop(std::shared_ptr<Client> client, wire::Stop wanted) {
+  const auto found = co_await chats_.session(wanted.session);
+  const auto refuse = [&](const Error& why) { send(*client, wire::socket_error(why, wanted.session, "")); };
+  if (!found) co_return refuse(found.error());
+  if (!found->has(client->person)) co_return refuse(no_session(wanted.session));
+  const std::vector<std::string> agents = found->agents();
+  if (std::find(agents.begin(), agents.end(), wanted.agent) == agents.end())
+    co_return refuse({Errc::invalid_argument,
+                      fmt::format("\"{}\" is no agent of this session", first_characters(wanted.agent, kIdBytesMax))});
+  if (stopper_) stopper_(std::move(wanted.session), std::move(wanted.agent));
 }
 
 void Hub::leave(const std::shared_ptr<Client>& client) {
@@ -163,9 +185,7 @@ Task<void> Hub::catch_up(std::shared_ptr<Client> client, std::string session) {
   const auto found = co_await chats_.session(session);
   const bool member = found && found->has(client->person);
   if (!member) {
-    const Error why =
-        found ? Error{Errc::not_found, fmt::format("there is no session \"{}\"", session)} : found.error();
-    send(*client, wire::socket_error(why, session, ""));
+    send(*client, wire::socket_error(found ? no_session(session) : found.error(), session, ""));
     unsubscribe(client, session);
     co_return;
   }

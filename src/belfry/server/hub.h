@@ -7,6 +7,7 @@
 // Lives on the kernel's thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -29,6 +30,10 @@ class Hub final : public chat::Listener {
       TaskGroup& tasks, std::string timezone);
   ~Hub() override;
   void add_to(Router& router);
+
+  // Whom to tell that a person wants an agent to stop writing in a chat of theirs. None: nobody hears of it.
+  using Stopper = std::function<void(std::string session, std::string agent)>;
+  void on_stop(Stopper stopper) { stopper_ = std::move(stopper); }
 
   // About once a second: counts that have changed, drafts that nobody writes any more.
   void tick();
@@ -60,6 +65,7 @@ class Hub final : public chat::Listener {
   Task<bool> greet(std::shared_ptr<Client> client);
   Task<void> obey(std::shared_ptr<Client> client, wire::ClientFrame frame);
   Task<void> post(std::shared_ptr<Client> client, chat::Post post);
+  Task<void> stop(std::shared_ptr<Client> client, wire::Stop wanted);
   void subscribe(const std::shared_ptr<Client>& client, const wire::Hello::Known& known);
   void unsubscribe(const std::shared_ptr<Client>& client, const std::string& session);
   void leave(const std::shared_ptr<Client>& client);
@@ -86,6 +92,7 @@ class Hub final : public chat::Listener {
   std::unordered_map<std::string, Clients> by_person_;
   std::unordered_map<std::string, People> people_;  // of sessions; they do not change
   std::unordered_set<std::string> coming_;          // sessions whose panels are told soon, once for many changes
+  Stopper stopper_;
   bool flush_posted_ = false;
   bool stopping_ = false;
 };

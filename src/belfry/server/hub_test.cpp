@@ -82,6 +82,30 @@ class TestSocket final : public Socket {
   bool over_ = false;
 };
 
+// Answers of the store that arrive when the test says so, in any order. Let go of all of them before the world ends.
+class LateAnswers {
+ public:
+  World::Options options() {
+    World::Options options;
+    options.store.hold_answer = [this](std::move_only_function<void()>& answer) {
+      if (holding) held_.push_back(std::move(answer));
+      return holding;
+    };
+    return options;
+  }
+  std::size_t held() const { return held_.size(); }
+  void release(std::size_t index) {
+    auto answer = std::move(held_.at(index));
+    held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
+    answer();
+  }
+
+  bool holding = false;
+
+ private:
+  std::deque<std::move_only_function<void()>> held_;
+};
+
 // The hub of one life of the world, with its clients.
 struct Panels {
   explicit Panels(World& world, std::string token = "")
@@ -161,9 +185,43 @@ TEST_F(HubTest, AClientHearsWhatItMissedAndThenWhatIsSaid) {
   EXPECT_EQ(field(socket.frames.back(), "text"), "and one more");
 }
 
-// G9: whatever is said meanwhile, whoever comes, goes and comes again: each number once, in order, without gaps.
+// G9: the last page was empty when it was read, and by the time it arrives something has been said.
+TEST(Hub, WhatIsSaidWhileAPanelCatchesUpIsNotMissed) {
+  LateAnswers answers;
+  World w(answers.options());
+  w.add("bot");
+  const std::string session = w.run(w.chats().open({.people = {"ann"}, .agents = {"bot"}}))->session.id;
+  const auto post = [&](const char* text) { ASSERT_TRUE(w.run(w.chats().post({.session = session, .text = text}))); };
+  post("before");
+  Panels panels(w);
+  answers.holding = true;
+  TestSocket& socket = panels.connect_to(session);
+  for (const char* const read : {"whose chat it is", "the page with the line"}) {
+    ASSERT_EQ(answers.held(), 1u) << read;
+    answers.release(0);
+    w.clock().settle();
+  }
+  ASSERT_EQ(answers.held(), 1u);  // the page that shows that there is no more
+  EXPECT_EQ(socket.seqs(), std::vector<std::int64_t>{1});
+  answers.holding = false;
+
+  post("meanwhile");
+  EXPECT_TRUE(socket.of("caughtUp").empty());
+  answers.release(0);
+  w.clock().settle();
+
+  EXPECT_EQ(socket.seqs(), (std::vector<std::int64_t>{1, 2}));
+  ASSERT_EQ(socket.of("caughtUp").size(), 1u);
+  EXPECT_EQ(field(socket.of("caughtUp")[0], "seq"), "2");
+  post("afterwards");
+  EXPECT_EQ(socket.seqs(), (std::vector<std::int64_t>{1, 2, 3}));
+}
+
+// G9: whatever is said meanwhile, whoever comes, goes and comes again, however late the store answers: each number once, in
+// order, without gaps.
 RC_GTEST_PROP(Hub, EachNumberComesOnceAndInOrder, ()) {
-  World w;
+  LateAnswers answers;
+  World w(answers.options());
   w.add("bot");
   const std::string session = w.run(w.chats().open({.people = {"ann"}, .agents = {"bot"}}))->session.id;
   Panels panels(w);
@@ -174,14 +232,22 @@ RC_GTEST_PROP(Hub, EachNumberComesOnceAndInOrder, ()) {
   std::vector<Viewer> viewers;
   std::int64_t said = 0;
   std::vector<World::Pending<Result<chat::Posted>>> on_their_way;
+  const auto release_one = [&] {
+    answers.release(*rc::gen::inRange<std::size_t>(0, answers.held()));
+    w.clock().settle();
+  };
   const int steps = *rc::gen::inRange(5, 40);
   for (int i = 0; i < steps; ++i) {
-    const int what = *rc::gen::inRange(0, 6);
+    const int what = *rc::gen::inRange(0, 8);
     if (what <= 2) {  // several at once, of which some are told in one turn of the loop
       for (int j = *rc::gen::inRange(1, 4); j > 0; --j, ++said)
         on_their_way.push_back(w.start_task(w.chats().post({.session = session, .text = "x"})));
       if (*rc::gen::inRange(0, 2) == 0) w.clock().settle();
-    } else if (what <= 4 || viewers.empty()) {
+    } else if (what == 3) {
+      answers.holding = !answers.holding;
+    } else if (what == 4) {
+      if (answers.held() > 0) release_one();
+    } else if (what <= 6 || viewers.empty()) {
       const std::int64_t after = *rc::gen::inRange<std::int64_t>(0, said + 1);
       viewers.push_back({&panels.connect_to(session, after), after});
     } else {
@@ -191,6 +257,8 @@ RC_GTEST_PROP(Hub, EachNumberComesOnceAndInOrder, ()) {
       panels.say(*viewer.socket, fmt::format(R"({{"op":"subscribe","session":"{}","after":{}}})", session, last));
     }
   }
+  answers.holding = false;
+  while (answers.held() > 0) release_one();
   w.clock().settle();
   for (const Viewer& viewer : viewers) {
     const auto seen = viewer.socket->seqs();
@@ -357,6 +425,31 @@ TEST_F(HubTest, ADraftGrowsAndGivesWayToItsLine) {
   EXPECT_EQ(field(late.of("draft").back(), "done"), "true");
   EXPECT_EQ(late.seqs().size(), 1u);
   EXPECT_TRUE(panels.connect_to(session).of("draft").empty());
+}
+
+// A3
+TEST_F(HubTest, APersonOfTheChatCanTellItsAgentToStop) {
+  open("bob", "bot");
+  Panels panels(w);
+  TestSocket& ann = panels.connect_to(session);
+  TestSocket& bob = panels.connect_to(session, 0, "bob");
+  const auto stop = [&](TestSocket& socket, const std::string& where, const std::string& whom) {
+    panels.say(socket, fmt::format(R"({{"op":"stop","session":"{}","agent":"{}"}})", where, whom));
+  };
+  stop(ann, session, "bot");  // nobody listens yet
+  EXPECT_TRUE(ann.of("error").empty());
+  std::vector<std::string> told;
+  panels.hub.on_stop([&](std::string where, std::string whom) { told.push_back(where + " " + whom); });
+
+  stop(ann, session, "bot");
+  EXPECT_EQ(told, std::vector<std::string>{session + " bot"});
+  stop(ann, session, "ann");
+  stop(ann, "nowhere", "bot");
+  stop(bob, session, "bot");
+  EXPECT_EQ(told.size(), 1u);
+  EXPECT_EQ(field(ann.of("error").at(0), "error"), "invalid_argument");
+  EXPECT_EQ(field(ann.of("error").at(1), "error"), "not_found");
+  EXPECT_EQ(field(bob.of("error").back(), "error"), "not_found");
 }
 
 TEST_F(HubTest, ADraftThatNobodyWritesAnyMoreIsOver) {

@@ -1,7 +1,5 @@
 #include "belfry/server/socket_wire.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "belfry/base/fields.h"
@@ -15,8 +13,6 @@ using json::Fields;
 
 // As many chats as a page lists.
 constexpr std::size_t kSessionsMax = 500;
-// Of a line in another chat: as much as a notification shows.
-constexpr std::size_t kActivityCharactersMax = 200;
 
 Result<Hello::Known> read_known(const Fields& fields, std::string_view session_name) {
   Hello::Known known;
@@ -65,13 +61,6 @@ Result<ClientFrame> read_send(std::string_view text) {
 
 json::Writer& begin(json::Writer& writer, std::string_view op) { return writer.object().field("op", op); }
 
-std::string_view first_characters(std::string_view text, std::size_t most) {
-  std::size_t end = 0;
-  for (std::size_t count = 0; count < most && end < text.size(); ++count)
-    end += static_cast<std::size_t>(std::max(1, utf8_sequence(text.substr(end))));
-  return text.substr(0, end);
-}
-
 std::string_view word(ComingItem::Kind kind) {
   switch (kind) {
     case ComingItem::Kind::message: return "message";
@@ -116,13 +105,20 @@ Result<ClientFrame> read_client_frame(std::string_view text) {
     BELFRY_CHECK(fields.text("session", frame.session));
     return frame;
   }
+  if (op == "stop") {
+    BELFRY_TRY(const Fields fields, Fields::read("stop", text, {"op", "session", "agent"}));
+    Stop frame;
+    BELFRY_CHECK(fields.text("session", frame.session));
+    BELFRY_CHECK(fields.text("agent", frame.agent));
+    return frame;
+  }
   if (op == "ping") {
     BELFRY_TRY(const Fields fields, Fields::read("ping", text, {"op"}));
     return Ping{};
   }
   return fail(Errc::invalid_argument,
-              fmt::format("op \"{}\" is not known; there are hello, subscribe, unsubscribe, send and"
-                          " ping",
+              fmt::format("op \"{}\" is not known; there are hello, subscribe, unsubscribe, send,"
+                          " stop and ping",
                           op.substr(0, 40)));
 }
 
@@ -154,7 +150,7 @@ std::string activity(const std::string& session, const chat::Line& line) {
   begin(writer, "activity").field("session", session).field("seq", line.seq).field("from", line.from);
   writer.field("source", chat::word(line.source));
   const std::string text = chat::text_of(line.payload);
-  return writer.field("text", first_characters(text, kActivityCharactersMax)).end().take();
+  return writer.field("text", first_characters(text, chat::kPreviewCharactersMax)).end().take();
 }
 
 std::string sent(const chat::Post& post, const chat::Posted& posted) {

@@ -31,8 +31,13 @@ struct Unsubscribe {
 struct SendLine {
   chat::Post post;
 };
+// What the agent is writing there is not wanted any more.
+struct Stop {
+  std::string session;
+  std::string agent;
+};
 struct Ping {};
-using ClientFrame = std::variant<Hello, Subscribe, Unsubscribe, SendLine, Ping>;
+using ClientFrame = std::variant<Hello, Subscribe, Unsubscribe, SendLine, Stop, Ping>;
 Result<ClientFrame> read_client_frame(std::string_view text);
 
 // --- to the client: the text of a frame ---

@@ -287,9 +287,12 @@ void Store::run_read(Read read) {
   } catch (const std::exception& thrown) {
     outcome = std::unexpected(error_of(thrown));
   }
-  asio::post(kernel_, [alive = alive_, done = std::move(read.done), outcome = std::move(outcome)]() mutable {
+  std::move_only_function<void()> answer = [alive = alive_, done = std::move(read.done),
+                                            outcome = std::move(outcome)]() mutable {
     if (*alive) done(std::move(outcome));
-  });
+  };
+  if (options_.hold_answer && options_.hold_answer(answer)) return;
+  asio::post(kernel_, std::move(answer));
 }
 
 void Store::maybe_checkpoint() {

@@ -74,6 +74,9 @@ struct Options {
   int checkpoint_pages = 1'000;
   // For the control of the crash tests only: callers hear "done" too soon, and the harness must notice.
   bool acknowledge_before_commit = false;
+  // For tests of what is said while a read is under way: true if it took the answer, which it calls later on the kernel's
+  // thread. None: answers arrive in the order in which the store was asked.
+  std::function<bool(std::move_only_function<void()>& answer)> hold_answer;
   std::function<Nanos()> stopwatch;                        // elapsed time for the statistics; none: not measured
   std::function<void(const std::string& what)> on_broken;  // a commit's outcome is unknown: the process should end
 };
