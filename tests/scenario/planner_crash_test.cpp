@@ -103,7 +103,12 @@ void check(Scenario& one, const std::string& context) {
   ASSERT_TRUE(tasks);
   EXPECT_EQ(tasks->messages.size(), 1u) << context;
   const std::size_t asked = one.world.model().asked.size();
-  one.world.advance(std::chrono::hours{21});
+  const WallTime nine = kNoon + 21h;
+  one.world.crash();
+  one.world.pass(nine - one.world.now_when_stopped() - 2s);
+  one.world.start();
+  EXPECT_EQ(one.texts().size(), 3u) << context;
+  one.world.advance(2s);
   EXPECT_EQ(one.texts().back(), "ann: 记得带伞") << context;
   EXPECT_EQ(one.texts().size(), 4u) << context;
   EXPECT_EQ(one.world.model().asked.size(), asked) << context;
@@ -111,7 +116,8 @@ void check(Scenario& one, const std::string& context) {
   one.world.advance(5s);
   bool as_its_own = false;
   for (const llm::ChatMessage& message : one.world.model().asked.back().messages)
-    if (message.role == llm::Role::assistant && message.content.find("记得带伞") != std::string::npos) as_its_own = true;
+    if (message.role == llm::Role::assistant && message.content.find("记得带伞") != std::string::npos)
+      as_its_own = true;
   EXPECT_TRUE(as_its_own) << context;
   EXPECT_EQ(one.world.problems(), std::vector<std::string>{}) << context;
 }

@@ -16,10 +16,10 @@ namespace belfry::agent {
 struct ToolUse {
   std::string tool;
   std::string arguments;
-  std::string call_id;           // names the call: made again after a crash, it has no second effect
-  std::string session;           // another conversation of the agent's; empty: this one
-  std::string reply_to;          // whom a reply would go to
-  std::optional<Error> refusal;  // it may not: the call is recorded with this as its result
+  std::string call_id;             // names the call: made again after a crash, it has no second effect
+  std::string session;             // another conversation of the agent's; empty: this one
+  std::string reply_to;            // whom a reply would go to
+  std::optional<Error> refusal{};  // it may not: the call is recorded with this as its result
 };
 
 // What an agent can do while it handles a message: everything goes out in its name, and belongs to the message's task

@@ -32,8 +32,7 @@ Result<> whole(const json::Fields& fields, std::string_view name, std::int64_t l
 Result<> read_groups(const json::Fields& fields, InGroups& into) {
   std::string text(word(into));
   BELFRY_CHECK(fields.text("groups", text));
-  const auto* const found =
-      std::ranges::find_if(kInGroups, [&text](InGroups when) { return word(when) == text; });
+  const auto* const found = std::ranges::find_if(kInGroups, [&text](InGroups when) { return word(when) == text; });
   if (found == std::end(kInGroups))
     return fail(Errc::invalid_argument,
                 fmt::format("groups is \"{}\"; addressed, named and never are possible", text.substr(0, 40)));
@@ -94,10 +93,9 @@ std::string_view word(InGroups when) {
 bool Profile::may_use(std::string_view tool) const { return !tools || std::ranges::find(*tools, tool) != tools->end(); }
 
 Result<Profile> read_profile(std::string_view body, Profile profile) {
-  BELFRY_TRY(const json::Fields fields,
-             json::Fields::read("an agent", body,
-                                {"prompt", "model", "tools", "groups", "settleMs", "memory", "stepsMax",
-                                 "contextTokens"}));
+  BELFRY_TRY(const json::Fields fields, json::Fields::read("an agent", body,
+                                                           {"prompt", "model", "tools", "groups", "settleMs", "memory",
+                                                            "stepsMax", "contextTokens"}));
   return read(fields, std::move(profile));
 }
 
@@ -123,10 +121,9 @@ std::string stored(const Profile& profile) {
 }
 
 Result<Profile> read_stored(std::string_view text) {
-  BELFRY_TRY(const json::Fields fields,
-             json::Fields::read("a stored agent", text,
-                                {"prompt", "model", "tools", "groups", "settleMs", "memory", "stepsMax",
-                                 "contextTokens", "owner", "depth"}));
+  BELFRY_TRY(const json::Fields fields, json::Fields::read("a stored agent", text,
+                                                           {"prompt", "model", "tools", "groups", "settleMs", "memory",
+                                                            "stepsMax", "contextTokens", "owner", "depth"}));
   BELFRY_TRY(Profile profile, read(fields, {}));
   std::int64_t depth = 0;
   BELFRY_CHECK(fields.text("owner", profile.owner));

@@ -27,8 +27,8 @@ enum class InGroups {
 std::string_view word(InGroups when);
 
 struct Profile {
-  std::string prompt;  // a template (prompt.h); empty: the one that Belfry brings along
-  std::string model;   // empty: the configured one
+  std::string prompt;                             // a template (prompt.h); empty: the one that Belfry brings along
+  std::string model;                              // empty: the configured one
   std::optional<std::vector<std::string>> tools;  // none: all that there are
   InGroups in_groups = InGroups::addressed;
   Millis settle{0};  // how long nobody must have said anything before it thinks

@@ -54,10 +54,8 @@ class Reply final : public AgentTool {
     std::string text;
     BELFRY_CO_CHECK(fields.text("text", text));
     if (is_blank(text)) co_return fail(Errc::empty_text, "text is empty; a reply needs one");
-    bus::Outgoing message{.from = context.agent_id,
-                          .task_id = context.task_id,
-                          .session_id = context.session_id,
-                          .once = context.once};
+    bus::Outgoing message{
+        .from = context.agent_id, .task_id = context.task_id, .session_id = context.session_id, .once = context.once};
     if (const auto replies = fields.find("quickReplies")) {
       BELFRY_CO_TRY(message.quick_replies, bus::read_quick_replies(*replies));
     }
@@ -84,9 +82,8 @@ class Reply final : public AgentTool {
 class StaySilent final : public AgentTool {
  public:
   explicit StaySilent(ToolParts parts)
-      : AgentTool(parts, {.name = "stay_silent",
-                          .description = "这一轮不说话。Says nothing this time.",
-                          .parameters = R"json({
+      : AgentTool(parts,
+                  {.name = "stay_silent", .description = "这一轮不说话。Says nothing this time.", .parameters = R"json({
   "type": "object",
   "properties": { "reason": { "type": "string", "description": "可选，供记录。Optional, for the record." } }
 })json"}) {}
@@ -170,10 +167,11 @@ class ToolSearch final : public AgentTool {
 class SpawnAgent final : public AgentTool {
  public:
   explicit SpawnAgent(ToolParts parts)
-      : AgentTool(parts, {.name = "spawn_agent",
-                          .description = "创建一个属于自己的智能体，之后用 send_message 给它发消息。Makes an agent of your "
-                                         "own; send_message reaches it then. It can use no tool that you cannot.",
-                          .parameters = R"json({
+      : AgentTool(parts,
+                  {.name = "spawn_agent",
+                   .description = "创建一个属于自己的智能体，之后用 send_message 给它发消息。Makes an agent of your "
+                                  "own; send_message reaches it then. It can use no tool that you cannot.",
+                   .parameters = R"json({
   "type": "object",
   "properties": {
     "id": { "type": "string", "description": "1–64 个字符：a-z 0-9 _ . -。Its name." },
@@ -216,7 +214,8 @@ class SpawnAgent final : public AgentTool {
     if (!profile.tools) profile.tools = owner->tools;
     for (const std::string& tool : profile.tools.value_or(std::vector<std::string>{}))
       if (!owner->may_use(tool))
-        return fail(Errc::invalid_argument, fmt::format("you cannot use \"{}\" yourself, and cannot give it away", tool));
+        return fail(Errc::invalid_argument,
+                    fmt::format("you cannot use \"{}\" yourself, and cannot give it away", tool));
     profile.owner = context.agent_id;
     profile.depth = owner->depth + 1;
     return profile;
@@ -226,10 +225,11 @@ class SpawnAgent final : public AgentTool {
 class RemoveAgent final : public AgentTool {
  public:
   explicit RemoveAgent(ToolParts parts)
-      : AgentTool(parts, {.name = "remove_agent",
-                          .description = "移除一个属于自己的智能体，以及属于它的智能体。Removes an agent of your own, and "
-                                         "those that it owns.",
-                          .parameters = R"json({
+      : AgentTool(parts,
+                  {.name = "remove_agent",
+                   .description = "移除一个属于自己的智能体，以及属于它的智能体。Removes an agent of your own, and "
+                                  "those that it owns.",
+                   .parameters = R"json({
   "type": "object",
   "properties": { "id": { "type": "string" } },
   "required": ["id"]

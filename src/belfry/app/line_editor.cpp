@@ -96,12 +96,18 @@ struct LineEditor::Impl {
     {
       const std::scoped_lock lock(mutex);
       texts = std::exchange(waiting, {});
+      if (texts.empty() && !next_prompt) return;
+      if (next_prompt) prompt = *std::exchange(next_prompt, std::nullopt);
     }
-    if (texts.empty()) return;
     std::fputs("\r\033[J", stdout);
     std::fputs(texts.c_str(), stdout);
     std::fflush(stdout);
     ::el_set(editor, EL_REFRESH);
+  }
+
+  void ring() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(news, &one, sizeof one);
   }
 
   std::string prompt;
@@ -109,7 +115,8 @@ struct LineEditor::Impl {
   EditLine* editor = nullptr;
   History* past = nullptr;
   std::mutex mutex;
-  std::string waiting;   // to be printed
+  std::string waiting;  // to be printed
+  std::optional<std::string> next_prompt;
   bool reading = false;  // a line is being typed: the terminal is not ours
 };
 
@@ -143,8 +150,13 @@ void LineEditor::print(std::string text) {
     return;
   }
   impl_->waiting += text;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(impl_->news, &one, sizeof one);
+  impl_->ring();
+}
+
+void LineEditor::set_prompt(std::string prompt) {
+  const std::scoped_lock lock(impl_->mutex);
+  impl_->next_prompt = std::move(prompt);
+  impl_->ring();
 }
 
 }  // namespace belfry::app

@@ -17,6 +17,8 @@ class LineEditor {
   std::optional<std::string> read_line();
   // From any thread.
   void print(std::string text);
+  // What stands before what is typed, from now on. From any thread, too.
+  void set_prompt(std::string prompt);
 
  private:
   struct Impl;

@@ -257,24 +257,22 @@ Result<> Runtime::Parts::open() {
   for (auto& tool : agent::make_agent_tools({.bus = *bus, .chats = *chats, .executor = *tools, .roster = *roster}))
     tools->add(std::move(tool));
   BELFRY_TRY(auto panel, server::load_panel(options.config.panel));
-  server.emplace(
-      context, clock,
-      server::Served{
-          .bus = *bus,
-          .store = *store,
-          .chats = *chats,
-          .scheduled = *scheduled,
-          .webhooks = *webhooks,
-          .tools = *tools,
-          .times = *times,
-          .agents = control()},
-      server::ServerOptions{.listen_host = listen.host,
-                            .port = listen.port,
-                            .allow_hosts = options.config.allow_hosts,
-                            .token = options.token,
-                            .timezone = locale.zone.name(),
-                            .panel = std::move(panel),
-                            .connections_max = options.config.connections_max});
+  server.emplace(context, clock,
+                 server::Served{.bus = *bus,
+                                .store = *store,
+                                .chats = *chats,
+                                .scheduled = *scheduled,
+                                .webhooks = *webhooks,
+                                .tools = *tools,
+                                .times = *times,
+                                .agents = control()},
+                 server::ServerOptions{.listen_host = listen.host,
+                                       .port = listen.port,
+                                       .allow_hosts = options.config.allow_hosts,
+                                       .token = options.token,
+                                       .timezone = locale.zone.name(),
+                                       .panel = std::move(panel),
+                                       .connections_max = options.config.connections_max});
   BELFRY_CHECK(server->listen());
   options.config.listen = net::HostPort{listen.host, server->port()}.text();
   return {};

@@ -14,6 +14,7 @@ void SessionRoutes::add_to(Router& router) {
   router.add(Method::get, "/v1/sessions/{}/messages", bound(&SessionRoutes::lines));
   router.add(Method::post, "/v1/sessions/{}/messages", bound(&SessionRoutes::post));
   router.add(Method::post, "/v1/sessions/{}/drafts", bound(&SessionRoutes::draft));
+  router.add(Method::get, "/v1/sessions/{}/drafts", bound(&SessionRoutes::drafts));
 }
 
 Task<Response> SessionRoutes::people(Request) { co_return json_response(200, wire::people(chats_.people())); }
@@ -81,6 +82,12 @@ Task<Response> SessionRoutes::draft(Request request) {
   const auto taken = co_await chats_.draft(request.parameter, std::move(*draft));
   if (!taken) co_return error_response(taken.error());
   co_return json_response(202, "{}");
+}
+
+Task<Response> SessionRoutes::drafts(Request request) {
+  const auto session = co_await chats_.session(request.parameter);
+  if (!session) co_return error_response(session.error());
+  co_return json_response(200, wire::drafts(chats_.drafts(session->id)));
 }
 
 }  // namespace belfry::server

@@ -237,4 +237,12 @@ std::string found(const chat::ChatTables::Found& found) {
   return writer.end().take();
 }
 
+std::string drafts(const std::vector<chat::Draft>& drafts) {
+  json::Writer writer;
+  writer.object().key("drafts").array();
+  for (const chat::Draft& draft : drafts)
+    writer.object().field("draftId", draft.id).field("from", draft.from).field("text", draft.text).end();
+  return writer.end().end().take();
+}
+
 }  // namespace belfry::server::wire

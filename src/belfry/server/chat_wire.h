@@ -22,6 +22,8 @@ struct LinesQuery {
   std::string search;
 };
 Result<LinesQuery> read_lines_query(std::string_view query);
+// What is being written.
+std::string drafts(const std::vector<chat::Draft>& drafts);
 Result<chat::Draft> read_draft(std::string_view body);
 
 struct SessionsQuery {

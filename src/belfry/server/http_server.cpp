@@ -58,7 +58,7 @@ class HttpServer::Impl {
         messages_(served.bus, clock, served.times),
         when_(served.times),
         mailboxes_(served.bus, tasks_),
-        agents_(served.bus, std::move(served.agents)),
+        agents_(served.bus, served.agents),
         sessions_(served.chats),
         scheduled_(served.scheduled, served.chats, served.times),
         webhooks_(served.webhooks),
@@ -78,6 +78,10 @@ class HttpServer::Impl {
     coming_.add_to(router_);
     panel_.add_to(router_);
     hub_.add_to(router_);
+    if (served.agents.cancel)
+      hub_.on_stop([cancel = served.agents.cancel](const std::string& session, const std::string& agent) {
+        cancel(session, agent);
+      });
     tools_.add_to(router_);
     status_.add_to(router_);
   }

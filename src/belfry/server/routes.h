@@ -137,6 +137,7 @@ class SessionRoutes {
   Task<Response> lines(Request request);
   Task<Response> post(Request request);
   Task<Response> draft(Request request);
+  Task<Response> drafts(Request request);
 
   chat::Chats& chats_;
 };

@@ -29,7 +29,7 @@ struct CallRequest {
   std::string tool;
   std::string arguments;  // JSON as it came
   ToolContext context;
-  std::optional<Error> refusal;  // the caller may not: nothing is done, and this is the result that is recorded
+  std::optional<Error> refusal{};  // the caller may not: nothing is done, and this is the result that is recorded
 };
 
 struct CallOutcome {

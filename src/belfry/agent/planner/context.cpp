@@ -130,10 +130,10 @@ std::string Teller::header(const chat::Line& line, const Material& material) con
 std::string Teller::own_line(const chat::Line& line) const {
   std::string text = text_in_log(line);
   if (line.due_at)
-    text = fmt::format("{}\n{}",
-                       note(fmt::format("written {}, for {}, sent {}", at(line.created_at), at(*line.due_at),
-                                        at(line.said_at))),
-                       text);
+    text = fmt::format(
+        "{}\n{}",
+        note(fmt::format("written {}, for {}, sent {}", at(line.created_at), at(*line.due_at), at(line.said_at))),
+        text);
   if (const auto replies = bus::quick_replies_of(line.payload); !replies.empty())
     text += "\n" + note(fmt::format("offered answers: {}; {}", list(replies),
                                     line.question ? answer_of(*line.question) : "not answered yet"));
@@ -189,8 +189,7 @@ std::vector<Item> Teller::items(const Material& material) const {
   }
   for (const tool::CallRecord& record : material.calls)
     if (!is_talk(record.tool) || material.lines.empty()) all.push_back(call(record));
-  if (material.summary)
-    std::erase_if(all, [&](const Item& item) { return item.at <= material.summary->up_to; });
+  if (material.summary) std::erase_if(all, [&](const Item& item) { return item.at <= material.summary->up_to; });
   for (std::size_t i = 0; i < all.size(); ++i) all[i].order = i;
   std::ranges::sort(all, {}, [](const Item& item) { return std::tuple(item.at, item.rank, item.order); });
   return all;
@@ -216,8 +215,7 @@ Cut cut(std::vector<Item> items, std::size_t budget_bytes) {
 std::vector<ChatMessage> notes(const Material& material, bool something_is_missing) {
   std::vector<ChatMessage> all;
   std::string facts;
-  for (const Fact& fact : material.facts)
-    facts += fmt::format("\n- {}: {}", fact.person, without_brackets(fact.text));
+  for (const Fact& fact : material.facts) facts += fmt::format("\n- {}: {}", fact.person, without_brackets(fact.text));
   if (!facts.empty())
     all.push_back({.role = Role::user, .content = note("what is known from earlier conversations:" + facts)});
   if (material.summary)

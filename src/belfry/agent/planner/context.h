@@ -30,9 +30,9 @@ struct Fact {
 
 // What there is to tell, in no order.
 struct Material {
-  std::vector<chat::Line> lines;                      // of the conversation's log
-  std::vector<Turn> turns;                            // with messages that no log has
-  std::map<std::string, std::vector<Step>> answers;   // to those, by message: where no log has them either
+  std::vector<chat::Line> lines;                     // of the conversation's log
+  std::vector<Turn> turns;                           // with messages that no log has
+  std::map<std::string, std::vector<Step>> answers;  // to those, by message: where no log has them either
   std::vector<tool::CallRecord> calls;
   std::optional<Summary> summary;
   std::vector<Fact> facts;

@@ -18,8 +18,8 @@ Decision decide(const Profile& profile, const Occasion& occasion) {
     if (profile.in_groups == InGroups::named && !addressed) return {What::silent, {}, "it was not called"};
   }
   if (occasion.by_person && profile.settle > Millis{0}) {
-    const WallTime quiet_at = std::min(occasion.last_said_at + profile.settle,
-                                       occasion.written_at + profile.settle * kSettlesMax);
+    const WallTime quiet_at =
+        std::min(occasion.last_said_at + profile.settle, occasion.written_at + profile.settle * kSettlesMax);
     if (quiet_at > occasion.now) return {What::wait, quiet_at - occasion.now, "somebody may still be writing"};
   }
   if (!occasion.in_group) return {What::now, {}, "a private conversation"};

@@ -80,8 +80,8 @@ Task<Result<bool>> Memory::look_once(std::string session) {
   BELFRY_CO_TRY(auto looked, co_await read(session));
   if (!looked) co_return false;
   const bool more = looked->lines.size() == kLinesMax;
-  const bool by_people = std::ranges::any_of(
-      looked->lines, [](const chat::Line& line) { return line.source == chat::Source::user; });
+  const bool by_people =
+      std::ranges::any_of(looked->lines, [](const chat::Line& line) { return line.source == chat::Source::user; });
   Learnt learnt;
   if (by_people) {
     Silent silent;
@@ -121,7 +121,8 @@ Task<Result<std::optional<Memory::Looked>>> Memory::read(std::string session) {
     Looked all = looked;
     const auto row = chat::ChatTables::find(connection, session);
     if (!row) return std::nullopt;
-    all.lines = chat::ChatTables::read(connection, row->number, MemoryTables::looked_to(connection, session), kLinesMax);
+    all.lines =
+        chat::ChatTables::read(connection, row->number, MemoryTables::looked_to(connection, session), kLinesMax);
     if (all.lines.empty()) return std::nullopt;
     if (TurnTables::spent(connection, all.lines.back().task_id).calls >= most) return std::nullopt;
     for (const std::string& person : all.people)

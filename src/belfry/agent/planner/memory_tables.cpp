@@ -33,9 +33,8 @@ std::vector<Fact> MemoryTables::list(Connection& connection, const std::string& 
 }
 
 bool MemoryTables::add(Connection& connection, const Fact& fact) {
-  const bool is_new =
-      connection.run("INSERT OR IGNORE INTO fact(person, text, session, learnt_ms) VALUES(?1,?2,?3,?4)", fact.person,
-                     fact.text, fact.session, to_ms(fact.learnt_at)) > 0;
+  const bool is_new = connection.run("INSERT OR IGNORE INTO fact(person, text, session, learnt_ms) VALUES(?1,?2,?3,?4)",
+                                     fact.person, fact.text, fact.session, to_ms(fact.learnt_at)) > 0;
   connection.run(
       "DELETE FROM fact WHERE person = ?1 AND number NOT IN"
       " (SELECT number FROM fact WHERE person = ?1 ORDER BY number DESC LIMIT ?2)",

@@ -41,9 +41,8 @@ Planner::Runtime& Planner::runtime(const std::string& agent, const std::string& 
 
 void Planner::evict_idle() {
   const BootTime now = parts_.clock.now().boot;
-  std::erase_if(runtimes_, [now](const auto& entry) {
-    return !entry.second.cancel && entry.second.used + kIdleMax <= now;
-  });
+  std::erase_if(runtimes_,
+                [now](const auto& entry) { return !entry.second.cancel && entry.second.used + kIdleMax <= now; });
 }
 
 int Planner::cancel(const std::string& conversation, const std::string& agent) {

@@ -12,8 +12,7 @@ std::string turns_json(const std::vector<Turn>& turns) {
     writer.field("state", word(turn.state)).field("why", turn.why).field("taskId", turn.task);
     writer.field("createdAt", to_iso(turn.written_at)).field("beganAt", to_iso(turn.began_at));
     if (turn.ended_at) writer.field("endedAt", to_iso(*turn.ended_at));
-    if (turn.failing_since)
-      writer.field("failingSince", to_iso(*turn.failing_since)).field("failures", turn.failures);
+    if (turn.failing_since) writer.field("failingSince", to_iso(*turn.failing_since)).field("failures", turn.failures);
     writer.end();
   }
   return writer.end().end().take();

@@ -187,7 +187,8 @@ TEST_F(PlannerTest, ConversationsDoNotWaitForEachOther) {
   }
   script({says("yes", 60s)});
   for (int i = 0; i < 20; ++i) {
-    const auto said = world().run(world().chats().post({.session = sessions[static_cast<std::size_t>(i)], .text = "hi"}));
+    const auto said =
+        world().run(world().chats().post({.session = sessions[static_cast<std::size_t>(i)], .text = "hi"}));
     ASSERT_TRUE(said);
   }
   world().advance(60s);
@@ -352,8 +353,9 @@ TEST_F(PlannerTest, AnotherAgentSeesTheOfferedAnswersAndItsAnswerIsLinkedToTheQu
     const bool asked = told(request).find("send_message(") != std::string::npos;
     if (answered) return says("Bob says Tuesday.");
     if (asked) return says("I have asked Bob.");
-    return calls({{"c1", "send_message",
-                   R"({"to":"bob","payload":{"text":"Which day?"},"delayMs":60000,"quickReplies":["Monday","Tuesday"]})"}});
+    return calls(
+        {{"c1", "send_message",
+          R"({"to":"bob","payload":{"text":"Which day?"},"delayMs":60000,"quickReplies":["Monday","Tuesday"]})"}});
   };
   post(session, "ask bob in a minute");
   world().advance(59s);
@@ -396,8 +398,7 @@ TEST_F(PlannerTest, TextStreamsAsADraftThatTheAnswerReplaces) {
   post(session, "story");
   world().advance(3s);
   world().chats().unlisten(hearing);
-  EXPECT_EQ(hearing.heard,
-            (Texts{"story", "~Once", "~Once upon", "~Once upon a time", "(over)", "Once upon a time"}));
+  EXPECT_EQ(hearing.heard, (Texts{"story", "~Once", "~Once upon", "~Once upon a time", "(over)", "Once upon a time"}));
 }
 
 TEST_F(PlannerTest, ThePersonCanStopIt) {
@@ -450,9 +451,8 @@ TEST_F(PlannerTest, ARefusalOrGarbageIsSaidAndTheConversationGoesOn) {
     post(session, text);
     world().advance(1s);
   }
-  EXPECT_EQ(texts(session),
-            (Texts{"user: one", "belfry: ann could not answer: the key is wrong.", "user: two",
-                   "belfry: ann could not answer: no JSON.", "user: three", "ann: fine"}));
+  EXPECT_EQ(texts(session), (Texts{"user: one", "belfry: ann could not answer: the key is wrong.", "user: two",
+                                   "belfry: ann could not answer: no JSON.", "user: three", "ann: fine"}));
 }
 
 TEST_F(PlannerTest, AModelThatNeverGetsItsCallsRightComesToAnEnd) {
@@ -537,8 +537,9 @@ TEST_F(PlannerTest, FactsAreKeptToldSeenAndForgotten) {
     const bool memory = request.messages.front().content.starts_with("You keep short facts");
     if (!memory) return says("noted");
     const bool tea = told(request).find("I like tea") != std::string::npos;
-    return says(tea ? R"(Sure: {"facts":[{"person":"user","text":"likes tea"},{"person":"eve","text":"x"}],"forget":[]})"
-                    : R"({"facts":[],"forget":[]})");
+    return says(
+        tea ? R"(Sure: {"facts":[{"person":"user","text":"likes tea"},{"person":"eve","text":"x"}],"forget":[]})"
+            : R"({"facts":[],"forget":[]})");
   };
   post(session, "I like tea");
   world().advance(1s);

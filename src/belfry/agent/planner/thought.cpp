@@ -116,8 +116,9 @@ Task<Result<>> Thought::run() {
     co_return Result<>{};
   }
   if (has_ended(turn_.state)) co_return Result<>{};
-  if (spend_.turns > planner_.options_.task_max.turns) co_return co_await fail_with(
-      {Errc::limit_exceeded, fmt::format("this task has had {} turns", planner_.options_.task_max.turns)});
+  if (spend_.turns > planner_.options_.task_max.turns)
+    co_return co_await fail_with(
+        {Errc::limit_exceeded, fmt::format("this task has had {} turns", planner_.options_.task_max.turns)});
 
   struct Thinking {
     Thought& thought;
@@ -200,10 +201,8 @@ Task<Result<Thought::Begun>> Thought::begin() {
             .written_at = message_.created_at,
             .due_at = message_.deliver_at,
             .began_at = now};
-  auto job = [turn, message = message_, profile = profile_, options = planner_.options_,
-              now](store::Connection& connection) {
-    return begin_in(connection, turn, message, *profile, options, now);
-  };
+  auto job = [turn, message = message_, profile = profile_, options = planner_.options_, now](
+                 store::Connection& connection) { return begin_in(connection, turn, message, *profile, options, now); };
   co_return co_await parts().store.write<Begun>(std::move(job));
 }
 
@@ -314,8 +313,8 @@ std::string Thought::offered_tools() const {
   writer.array();
   for (const tool::Definition* const definition : parts().tools.definitions()) {
     const tool::Tool& tool = *parts().tools.find(definition->name);
-    const bool visible = !tool.is_deferred() || (found != planner_.runtimes_.end() &&
-                                                 found->second.found_tools.contains(definition->name));
+    const bool visible = !tool.is_deferred() ||
+                         (found != planner_.runtimes_.end() && found->second.found_tools.contains(definition->name));
     if (visible && !refusal_of(definition->name)) tool::write_definition(writer, *definition);
   }
   return writer.end().take();
@@ -335,7 +334,8 @@ Task<Result<>> Thought::think_and_act() {
   BELFRY_CO_CHECK(co_await read_material());
   for (int number = 0;; ++number) {
     BELFRY_CO_TRY(const Step step, co_await next_step(number));
-    const bool replies = std::ranges::any_of(step.calls, [](const llm::ToolCall& call) { return call.name == "reply"; });
+    const bool replies =
+        std::ranges::any_of(step.calls, [](const llm::ToolCall& call) { return call.name == "reply"; });
     // What a model says beside its calls is said, unless it says it by one of them.
     if (!is_blank(step.text) && !replies) BELFRY_CO_CHECK(co_await say(step.text, number));
     if (step.calls.empty()) break;
@@ -361,8 +361,8 @@ bool Thought::over_budget() const {
 Task<Result<llm::ChatAnswer>> Thought::ask(llm::ChatRequest request, llm::Progress& progress) {
   if (planner_.closed_ || cancel_->cancelled()) co_return fail(Errc::cancelled, "it was stopped");
   if (over_budget())
-    co_return fail(Errc::limit_exceeded, fmt::format("this task has had {} calls of models and {} tokens", spend_.calls,
-                                                     spend_.tokens));
+    co_return fail(Errc::limit_exceeded,
+                   fmt::format("this task has had {} calls of models and {} tokens", spend_.calls, spend_.tokens));
   if (!parts().model)
     co_return fail(Errc::model_refused, "no model is configured; [llm] base_url and model name one (docs/agents.md)");
   auto answer = co_await parts().model->complete(std::move(request), progress, cancel_);
@@ -439,8 +439,7 @@ Task<Result<Thought::Acted>> Thought::act(const Step& step, int number) {
     }
   }
   for (auto& [index, wanted] : in_order) co_await use(all, index, std::move(wanted));
-  if (all->left > 0)
-    co_await suspend<int>([all](Resume<int> resume) { all->all_done = std::move(resume); });
+  if (all->left > 0) co_await suspend<int>([all](Resume<int> resume) { all->all_done = std::move(resume); });
 
   Acted acted{.all_failed = true, .only_talk = true};
   const Teller teller(turn_.agent, planner_.options_.zone,
@@ -455,9 +454,8 @@ Task<Result<Thought::Acted>> Thought::act(const Step& step, int number) {
     if (outcome->ok) acted.all_failed = false;
     if (!talk) acted.only_talk = false;
     if (outcome->ok) remember_found(name, outcome->result);
-    acted.results.push_back({.role = Role::tool,
-                             .content = teller.result(outcome->result),
-                             .call_id = fmt::format("s{}c{}", number, i)});
+    acted.results.push_back(
+        {.role = Role::tool, .content = teller.result(outcome->result), .call_id = fmt::format("s{}c{}", number, i)});
   }
   co_return acted;
 }
@@ -583,8 +581,9 @@ Task<Result<>> Thought::wait_for_model(Error error) {
   const std::string what = shortened(error.detail);
   if (now - *turn_.failing_since >= planner_.options_.give_up_after) {
     BELFRY_CO_CHECK(co_await notice(
-        "given-up", fmt::format("I have given up: no model could be reached since {} ({}). Please ask again.",
-                                to_iso(*turn_.failing_since), what),
+        "given-up",
+        fmt::format("I have given up: no model could be reached since {} ({}). Please ask again.",
+                    to_iso(*turn_.failing_since), what),
         fmt::format("我放弃了：自 {} 起一直无法连接模型（{}）。请再问一次。", to_iso(*turn_.failing_since), what)));
     co_return co_await end(TurnState::failed, fmt::format("{}: {}", word(error.code), what));
   }

@@ -72,9 +72,9 @@ class Thought {
   Turn turn_;
   std::optional<chat::Session> session_;
   Spend spend_;
-  std::vector<Step> steps_;                    // stored before this life, or in it
-  std::vector<llm::ChatMessage> history_;      // up to this turn's message
-  std::vector<llm::ChatMessage> this_turn_;    // answers and results since
+  std::vector<Step> steps_;                  // stored before this life, or in it
+  std::vector<llm::ChatMessage> history_;    // up to this turn's message
+  std::vector<llm::ChatMessage> this_turn_;  // answers and results since
   std::shared_ptr<Cancel> cancel_;
   std::string asked_in_;  // the text that it answers: for the language of notices
   bool said_something_ = false;

@@ -90,8 +90,7 @@ Step read_step(std::string_view text) {
   const auto calls = json::find(*value, "calls");
   if (!calls) return step;
   for (const json::Value call : json::elements(*calls))
-    step.calls.push_back(
-        {json::text_in(call, "id"), json::text_in(call, "name"), json::text_in(call, "arguments")});
+    step.calls.push_back({json::text_in(call, "id"), json::text_in(call, "name"), json::text_in(call, "arguments")});
   return step;
 }
 
@@ -144,8 +143,8 @@ void TurnTables::drop_old(Connection& connection, std::int64_t before_ms) {
 }
 
 std::optional<Turn> TurnTables::find(Connection& connection, const std::string& agent, const std::string& message) {
-  auto rows = connection.query("SELECT " BELFRY_TURN_COLUMNS " FROM turn WHERE agent = ?1 AND message = ?2", agent,
-                               message);
+  auto rows =
+      connection.query("SELECT " BELFRY_TURN_COLUMNS " FROM turn WHERE agent = ?1 AND message = ?2", agent, message);
   if (!rows.next()) return std::nullopt;
   return read_turn(rows);
 }
@@ -180,8 +179,8 @@ std::vector<Turn> TurnTables::list(Connection& connection, const std::string& ag
 
 std::vector<Step> TurnTables::steps(Connection& connection, const std::string& agent, const std::string& message) {
   std::vector<Step> steps;
-  auto rows = connection.query("SELECT answer FROM turn_step WHERE agent = ?1 AND message = ?2 ORDER BY step", agent,
-                               message);
+  auto rows =
+      connection.query("SELECT answer FROM turn_step WHERE agent = ?1 AND message = ?2 ORDER BY step", agent, message);
   while (rows.next()) steps.push_back(read_step(rows.text(0)));
   return steps;
 }
@@ -192,8 +191,7 @@ bool TurnTables::add_step(Connection& connection, const Turn& turn, int step, co
 }
 
 std::int64_t TurnTables::read_to(Connection& connection, const std::string& agent, const std::string& conversation) {
-  auto rows =
-      connection.query("SELECT seq FROM read_to WHERE agent = ?1 AND conversation = ?2", agent, conversation);
+  auto rows = connection.query("SELECT seq FROM read_to WHERE agent = ?1 AND conversation = ?2", agent, conversation);
   return rows.next() ? rows.integer(0) : 0;
 }
 

@@ -36,6 +36,10 @@ constexpr Millis kTryAgain{1'000};
 // How long the end of a pipe waits for the answer to what it said last.
 constexpr Millis kAnswerPatience{5'000};
 constexpr int kHistoryShown = 10;
+constexpr const char* kPrompt = "> ";
+// How much of an answer is seen while it is written, and how often that is looked at.
+constexpr std::size_t kDraftShown = 60;
+constexpr Millis kDraftEvery{150};
 
 struct Flags {
   Client client;
@@ -53,7 +57,7 @@ void pause(Millis duration) { ::poll(nullptr, 0, static_cast<int>(duration.count
 class Chat {
  public:
   explicit Chat(Flags& flags) : flags_(flags), client_(flags.client), zone_(system_zone()) {
-    if (::isatty(0) == 1 && ::isatty(1) == 1) terminal_.emplace("> ");
+    if (::isatty(0) == 1 && ::isatty(1) == 1) terminal_.emplace(kPrompt);
   }
 
   void run();
@@ -68,6 +72,8 @@ class Chat {
   std::string find_session();
   void greet();
   void listen();
+  void watch_drafts();
+  void show_draft();
   void type();
   std::optional<std::string> typed();
   void stay();
@@ -108,6 +114,7 @@ class Chat {
   std::int64_t posted_ = 0;
   std::set<std::string> own_;
   std::optional<Question> question_;
+  std::string draft_;  // as it is shown; only the one who watches drafts touches it
 };
 
 std::string Chat::clock_of(const std::string& iso) const {
@@ -199,6 +206,7 @@ void Chat::show_as_it_comes(const Answer& line) {
     own = own_.contains(line.text("messageId"));
   }
   if (!own) show(line);
+  if (!own && terminal_) terminal_->set_prompt(kPrompt);
   const std::scoped_lock lock(state_);
   seen_ = line.number("seq");
   if (!own) answered_ = seen_;
@@ -207,6 +215,39 @@ void Chat::show_as_it_comes(const Answer& line) {
   const auto replies = line.texts("quickReplies");
   if (!replies.empty() && line.text("questionState") == "open") question_ = Question{line.text("messageId"), replies};
   came_.notify_all();
+}
+
+// --- what is being written ---
+
+// While an answer is awaited, what there is of it so far stands before what is typed.
+void Chat::watch_drafts() {
+  while (true) {
+    {
+      std::unique_lock lock(state_);
+      came_.wait(lock, [this] { return posted_ > answered_; });
+    }
+    try {
+      show_draft();
+    } catch (const Refusal&) {
+      pause(kTryAgain);  // the one who listens says so
+    }
+    pause(kDraftEvery);
+  }
+}
+
+void Chat::show_draft() {
+  const Answer page(client_.get(fmt::format("/v1/sessions/{}/drafts", session_)));
+  std::string shown;
+  for (const Answer& draft : page.list("drafts")) {
+    std::string text = printable(draft.text("text"));
+    const std::size_t cut = text.size() > kDraftShown ? text.size() - kDraftShown : 0;
+    std::size_t from = cut;
+    while (from > 0 && from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0) == 0x80) ++from;
+    shown = fmt::format("{}: {}{} ", draft.text("from"), cut > 0 ? "…" : "", text.substr(from));
+  }
+  if (shown == draft_) return;
+  draft_ = shown;
+  terminal_->set_prompt(shown + kPrompt);
 }
 
 // --- typing ---
@@ -249,6 +290,7 @@ bool Chat::command(const std::string& line) {
         "/cancel N            do not say it\n"
         "/move N TIME         say it then: /move 1 tomorrow at 9, /move 1 明天早上9点\n"
         "/now N               say it now\n"
+        "/stop                end what the agent is thinking about\n"
         "/history [N]         the last lines\n"
         "/say TEXT            say a text that begins with / or is a number\n"
         "/quit                end (Ctrl-D)\n"
@@ -257,6 +299,9 @@ bool Chat::command(const std::string& line) {
     show_scheduled();
   } else if (name == "/cancel" || name == "/move" || name == "/now") {
     change_task(name, rest);
+  } else if (name == "/stop") {
+    const Answer stopped(client_.post(fmt::format("/v1/sessions/{}:cancel", session_), "{}"));
+    if (stopped.number("cancelled") == 0) print("(nobody is thinking)");
   } else if (name == "/history") {
     history(rest.empty() ? std::to_string(kHistoryShown * 2) : rest);
   } else if (name == "/say" && rest.empty()) {
@@ -281,6 +326,7 @@ void Chat::post_when_there_is_a_server(const std::string& body) {
       own_.insert(posted.text("messageId"));
       const std::scoped_lock lock(state_);
       posted_ = posted.number("seq");
+      came_.notify_all();
       return;
     } catch (const Refusal& refusal) {
       if (refusal.exit_code != kExitNoServer) throw;
@@ -436,6 +482,7 @@ void Chat::run() {
   client_.throw_refusals();  // from here on the conversation outlives them
   listening_ = true;
   std::thread([this] { listen(); }).detach();
+  if (terminal_) std::thread([this] { watch_drafts(); }).detach();
   type();
   stay();
   const bool written = std::fflush(nullptr) == 0 && std::ferror(stdout) == 0;

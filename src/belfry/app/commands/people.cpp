@@ -20,6 +20,8 @@ struct Flags {
   std::string timeout;
   bool idempotent = false;
   bool remove = false;
+  std::int64_t number = 0;
+  bool all = false;
 };
 
 std::string path_of(const Flags& flags, std::string_view what) {
@@ -79,6 +81,23 @@ void outbox(Flags& flags) {
                 printable(one.text("last_error")).c_str());
 }
 
+void facts(Flags& flags) {
+  const std::string answer = flags.client.get(path_of(flags, "facts"));
+  if (flags.client.json()) return print_json(answer);
+  const auto known = Answer(answer).list("facts");
+  for (const Answer& one : known)
+    std::printf("%4lld  %s\n", static_cast<long long>(one.number("number")), printable(one.text("text")).c_str());
+  if (known.empty()) std::fprintf(stderr, "nothing is known about %s\n", flags.person.c_str());
+}
+
+void forget(Flags& flags) {
+  if (flags.all == (flags.number > 0)) refuse_usage("which one? --number N, as `people facts` shows it, or --all");
+  const std::string which = flags.all ? "" : fmt::format("?number={}", flags.number);
+  const std::string answer = flags.client.remove(path_of(flags, "facts") + which);
+  if (flags.client.json()) return print_json(answer);
+  std::printf("%lld forgotten\n", static_cast<long long>(Answer(answer).number("forgotten")));
+}
+
 CLI::App* add_one(CLI::App& parent, const std::string& name, const std::string& description,
                   const std::shared_ptr<Flags>& flags, void (*run)(Flags&)) {
   CLI::App* const command = add_command(parent, name, description);
@@ -107,6 +126,11 @@ void add_people(CLI::App& app) {
   setting->add_flag("--idempotent", flags->idempotent, "The receiver knows a request again by its Idempotency-Key");
   setting->add_option("--timeout", flags->timeout, "For one request, like 5s; 10s if not given");
   setting->add_flag("--remove", flags->remove, "Back to the built-in chat");
+  add_one(*command, "facts", "What agents with a memory know about them", std::make_shared<Flags>(), facts);
+  auto forgetting = std::make_shared<Flags>();
+  CLI::App* const forgets = add_one(*command, "forget", "Have such a fact forgotten", forgetting, forget);
+  forgets->add_option("--number", forgetting->number, "Which one");
+  forgets->add_flag("--all", forgetting->all, "All of them");
   add_one(*command, "outbox", "What was sent to their webhook, the newest first", std::make_shared<Flags>(), outbox);
 }
 
