@@ -6,6 +6,7 @@
 #include <string>
 
 #include "belfry/base/asio.h"
+#include "belfry/base/cancel.h"
 #include "belfry/base/result.h"
 #include "belfry/bus/envelope.h"
 #include "belfry/tool/executor.h"
@@ -19,6 +20,7 @@ struct ToolUse {
   std::string call_id;             // names the call: made again after a crash, it has no second effect
   std::string session;             // another conversation of the agent's; empty: this one
   std::string reply_to;            // whom a reply would go to
+  std::string in_reply_to;         // what it answers, where no log says so
   std::optional<Error> refusal{};  // it may not: the call is recorded with this as its result
 };
 
@@ -36,6 +38,10 @@ class Hands {
   virtual std::string task_id() const = 0;
   // From here on it waits for somebody outside: others need not wait for that.
   virtual void step_aside() = 0;
+  // Cancelled when nobody waits for the end of this any more: the agent was removed, or the turn was given up. Whoever
+  // finds it so does nothing more, and says nothing about it.
+  virtual std::shared_ptr<Cancel> cancel() = 0;
+  virtual bool abandoned() const = 0;
   // Whatever it returns, the message comes again after this, however often; that is no failure of the agent's.
   virtual void postpone(Millis delay) = 0;
 };

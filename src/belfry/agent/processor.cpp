@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,7 @@ const store::Migration kMigrations[] = {
     )sql"},
 };
 
-// A lease is renewed when a third of it is left: two renewals may fail.
+// A lease is renewed when a third of it is gone: two renewals may fail.
 constexpr Millis kLease = kLeaseDefault;
 constexpr Millis kRenewEvery = kLease / 3;
 // After a failure that passes by itself: long enough for a full disk, and well within a lease.
@@ -41,9 +42,10 @@ struct Processor::Hosted {
   std::shared_ptr<Agent> agent;  // shared with a handler that was given up and still uses it
   // Conversations that somebody works on, with the messages that wait for that to end.
   std::unordered_map<std::string, std::deque<std::shared_ptr<Turn>>> lanes;
-  std::size_t turns = 0;  // messages in those
-  bool waiting = false;   // for its turn
-  bool working = false;   // on a message; with lanes: on getting one
+  std::unordered_set<std::shared_ptr<Turn>> at_work;  // in those
+  std::size_t turns = 0;                              // messages in all of it
+  bool waiting = false;                               // for its turn
+  bool working = false;                               // on a message; with lanes: on getting one
   bool came_meanwhile = false;
   bool gone = false;  // removed; whoever has its name now is another
 };
@@ -58,6 +60,8 @@ struct Processor::Turn {
   std::string lane;
   bool has_slot = true;
   bool held = false;  // in a lane, for its conversation's turn
+  bool abandoned = false;
+  std::shared_ptr<Cancel> cancel = std::make_shared<Cancel>();
   bool done = false;
   std::optional<Millis> postponed;
   Result<> outcome;
@@ -93,6 +97,7 @@ class Processor::TurnHands final : public Hands {
                                           .task_id = task_id(),
                                           .call_id = std::move(use.call_id),
                                           .reply_to = std::move(use.reply_to),
+                                          .in_reply_to = std::move(use.in_reply_to),
                                           .in_turn = true},
                               .refusal = std::move(use.refusal)};
     co_return co_await processor_.executor_.call(std::move(request));
@@ -103,6 +108,8 @@ class Processor::TurnHands final : public Hands {
     processor_.begin_turns();
   }
 
+  std::shared_ptr<Cancel> cancel() override { return turn_.cancel; }
+  bool abandoned() const override { return turn_.abandoned; }
   void postpone(Millis delay) override { turn_.postponed = delay; }
 
  private:
@@ -135,13 +142,15 @@ void Processor::host(const std::string& kind, Make make, Hosting hosting) {
 
 void Processor::close() {
   stopping_ = true;
+  for (Waiting& one : waiting_)
+    if (one.turn) unbegun_.push_back(std::move(one.turn));
   waiting_.clear();
   pauses_.end();
 }
 
 Task<void> Processor::stop(BootTime deadline) {
   close();
-  co_await release_held();
+  co_await release_held("");
   while (working_ > 0 && clock_.now().boot < deadline) co_await clock_.sleep_until(deadline, all_done_);
 }
 
@@ -160,6 +169,7 @@ Task<Result<>> Processor::set_stopped(std::string name, bool stopped) {
   BELFRY_CO_CHECK(co_await store_.write<void>(std::move(job)));
   if (stopped) {
     stopped_.insert(row.number);
+    co_await release_held(name);
   } else if (stopped_.erase(row.number) > 0) {
     arrived(name);
   }
@@ -194,6 +204,8 @@ void Processor::left(const std::string& name) {
     for (const std::shared_ptr<Turn>& turn : turns) let_go(*turn);
     turns.clear();
   }
+  const auto at_work = hosted.at_work;  // one that is cancelled may leave the list
+  for (const std::shared_ptr<Turn>& turn : at_work) abandon(*turn);
   hosted_.erase(found);
 }
 
@@ -211,6 +223,11 @@ void Processor::begin_turns() {
     waiting_.pop_front();
     if (next.turn && next.hosted->gone) {
       let_go(*next.turn);
+      continue;
+    }
+    if (next.turn && is_stopped(next.hosted->name)) {
+      unbegun_.push_back(std::move(next.turn));
+      tasks_.spawn("messages of a stopped agent", release_held(next.hosted->name));
       continue;
     }
     if (next.turn) {
@@ -262,6 +279,11 @@ Task<void> Processor::take_turn(std::shared_ptr<Hosted> hosted) {
 // The agent is free for what comes in other conversations; this one waits for those before it in its own.
 Task<void> Processor::enter_lane(std::shared_ptr<Turn> turn) {
   const std::shared_ptr<Hosted> hosted = turn->hosted;
+  if (stopping_) {
+    leave_slot(*turn);
+    co_await bus_.release(turn->message.to, {turn->message.lease}, Millis{0}, false);
+    co_return;
+  }
   turn->lane = conversation_of(turn->message);
   const auto [lane, is_free] = hosted->lanes.try_emplace(turn->lane);
   ++hosted->turns;
@@ -280,11 +302,15 @@ Task<void> Processor::enter_lane(std::shared_ptr<Turn> turn) {
 Task<void> Processor::go_on(std::shared_ptr<Turn> turn) {
   const std::shared_ptr<Hosted> hosted = turn->hosted;
   let_go(*turn);
+  hosted->at_work.insert(turn);
   co_await work(turn);
+  hosted->at_work.erase(turn);
   leave_slot(*turn);
   --hosted->turns;
   const auto lane = hosted->lanes.find(turn->lane);
-  if (lane->second.empty()) {
+  if (lane == hosted->lanes.end()) {
+    // Given back as a whole meanwhile.
+  } else if (lane->second.empty()) {
     hosted->lanes.erase(lane);
   } else if (!stopping_) {
     waiting_.push_back({hosted, std::move(lane->second.front())});
@@ -301,22 +327,37 @@ Task<void> Processor::hold(std::shared_ptr<Turn> turn) {
   }
 }
 
+// Nobody wants to know any more what comes of it.
+void Processor::abandon(Turn& turn) {
+  turn.abandoned = true;
+  turn.cancel->cancel();
+}
+
 // It waits no longer for its conversation's turn.
 void Processor::let_go(Turn& turn) {
   turn.held = false;
   turn.released.ring();
 }
 
-// For a stop: what nobody has begun with is given back, and comes again at the next start.
-Task<void> Processor::release_held() {
+// What nobody has begun with is given back, and comes again when its agent is started, or with the next start.
+Task<void> Processor::release_held(std::string of) {
   std::vector<std::shared_ptr<Turn>> all;
-  for (const auto& [name, hosted] : hosted_)
+  for (const auto& [name, hosted] : hosted_) {
+    if (!of.empty() && name != of) continue;
     for (auto& [lane, turns] : hosted->lanes) {
       all.insert(all.end(), turns.begin(), turns.end());
       turns.clear();
     }
+  }
+  for (const std::shared_ptr<Turn>& turn : unbegun_) {
+    if (!of.empty() && turn->message.to != of) continue;
+    all.push_back(turn);
+    turn->hosted->lanes.erase(turn->lane);  // it was this one's turn there, and the others have been given back
+  }
+  std::erase_if(unbegun_, [&of](const auto& turn) { return of.empty() || turn->message.to == of; });
   for (const std::shared_ptr<Turn>& turn : all) {
     let_go(*turn);
+    --turn->hosted->turns;
     co_await bus_.release(turn->message.to, {turn->message.lease}, Millis{0}, false);
   }
 }
@@ -365,7 +406,10 @@ Task<void> Processor::watch(std::shared_ptr<Turn> turn) {
   BootTime renew_at = turn->began + kRenewEvery;
   while (!turn->done) {
     const BootTime now = clock_.now().boot;
-    if (now >= turn_ends) co_return;
+    if (now >= turn_ends) {
+      abandon(*turn);
+      co_return;
+    }
     if (now >= patience_ends && turn->has_slot) give_up_slot(*turn);
     if (now >= renew_at) {
       renew(*turn);

@@ -21,6 +21,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "belfry/agent/agent.h"
 #include "belfry/base/task_group.h"
@@ -93,7 +94,8 @@ class Processor final : public bus::Attendant {
   Task<void> go_on(std::shared_ptr<Turn> turn);
   Task<void> hold(std::shared_ptr<Turn> turn);
   static void let_go(Turn& turn);
-  Task<void> release_held();
+  static void abandon(Turn& turn);
+  Task<void> release_held(std::string of);  // one agent's; empty: everybody's
   Task<void> work(std::shared_ptr<Turn> turn);
   Task<void> handle(std::shared_ptr<Turn> turn);
   Task<void> watch(std::shared_ptr<Turn> turn);
@@ -113,6 +115,7 @@ class Processor final : public bus::Attendant {
   std::unordered_map<std::string, Kind> kinds_;
   std::unordered_map<std::string, std::shared_ptr<Hosted>> hosted_;
   std::unordered_set<bus::RecipientNumber> stopped_;  // numbers: a name may become another's
+  std::vector<std::shared_ptr<Turn>> unbegun_;        // in nobody's lane, to be given back
   std::deque<Waiting> waiting_;                       // in the order in which they get their turn
   int working_ = 0;                                   // count among max_concurrent
   Pauses pauses_;

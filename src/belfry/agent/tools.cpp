@@ -61,7 +61,9 @@ class Reply final : public AgentTool {
     }
     BELFRY_CO_TRY(message.to, co_await recipient(context));
     json::Writer payload;
-    message.payload = payload.object().field("text", text).end().take();
+    payload.object().field("text", text);
+    if (!context.in_reply_to.empty()) payload.field("inReplyTo", context.in_reply_to);
+    message.payload = payload.end().take();
     BELFRY_CO_TRY(const bus::Sent sent, co_await parts_.bus.send(std::move(message)));
     co_return bus::sent(sent, {}, std::nullopt);
   }
@@ -188,11 +190,13 @@ class SpawnAgent final : public AgentTool {
     std::string id;
     BELFRY_CO_CHECK(fields.text("id", id));
     BELFRY_CO_CHECK(bus::check_id("id", id));
-    BELFRY_CO_TRY(Profile profile, profile_for(context, fields));
     // A call that is made again after a crash finds what it made.
     const auto before = parts_.roster.find(id);
     const bool made_by_this_call = before && context.again && before->owner == context.agent_id;
-    if (!made_by_this_call) BELFRY_CO_CHECK(co_await parts_.roster.add(id, std::move(profile)));
+    if (!made_by_this_call) {
+      BELFRY_CO_TRY(Profile profile, profile_for(context, fields));
+      BELFRY_CO_CHECK(co_await parts_.roster.add(id, std::move(profile)));
+    }
     json::Writer writer;
     co_return writer.object().field("id", id).field("result", "done").end().take();
   }

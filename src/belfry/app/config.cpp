@@ -12,8 +12,10 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include "belfry/agent/concierge/concierge.h"
 #include "belfry/base/json.h"
 #include "belfry/bus/recipients.h"
+#include "belfry/chat/conversation.h"
 #include "belfry/net/url.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it out of the headers
@@ -344,6 +346,8 @@ Result<AgentConfig> read_agent(const toml::table& table, const std::string& path
                 fmt::format("kind is \"{}\"; agents of the settings are of the kind {}", kind, agent::kModelKind));
   AgentConfig read{.id = table["id"].value_or(std::string{})};
   BELFRY_CHECK(bus::check_id("id", read.id));
+  if (read.id == chat::kDefaultPerson || read.id == chat::kBelfry || read.id == agent::kConcierge)
+    return fail(Errc::invalid_id, fmt::format("\"{}\" is somebody else's name; an agent needs another id", read.id));
   BELFRY_TRY(const std::string body, profile_of(table, path));
   BELFRY_TRY(read.profile, agent::read_profile(body));
   return read;

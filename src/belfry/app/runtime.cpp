@@ -128,6 +128,7 @@ struct Runtime::Parts {
   Task<Result<std::string>> facts_about(std::string person);
   Task<Result<std::int64_t>> forget_about(std::string person, std::optional<std::int64_t> number);
   Task<void> add_configured_agents();
+  Task<void> welcome();
   std::string model_metrics() const;
   Task<void> add_default_members();
   void log_start() const;
@@ -207,7 +208,9 @@ server::AgentControl Runtime::Parts::control() {
   };
   all.remove = [this](std::string name) { return roster->remove(std::move(name)); };
   all.turns = [this](std::string name, int limit) { return turns_of(std::move(name), limit); };
-  all.cancel = [this](const std::string& session, const std::string& name) { return planner->cancel(session, name); };
+  all.cancel = [this](std::string session, std::string name) {
+    return planner->cancel(std::move(session), std::move(name));
+  };
   all.facts = [this](std::string person) { return facts_about(std::move(person)); };
   all.forget = [this](std::string person, std::optional<std::int64_t> number) {
     return forget_about(std::move(person), number);
@@ -267,7 +270,7 @@ Result<> Runtime::Parts::open() {
                                 .tools = *tools,
                                 .times = *times,
                                 .agents = control(),
-          .more_metrics = [this] { return model_metrics(); }},
+                                .more_metrics = [this] { return model_metrics(); }},
                  server::ServerOptions{.listen_host = listen.host,
                                        .port = listen.port,
                                        .allow_hosts = options.config.allow_hosts,
@@ -292,7 +295,8 @@ Task<void> Runtime::Parts::add_default_members() {
 // Those of the settings, made as they stand there; with a model and none named, one that anybody can talk to.
 Task<void> Runtime::Parts::add_configured_agents() {
   std::vector<AgentConfig> wanted = options.config.agents;
-  if (wanted.empty() && options.model) wanted.push_back({.id = kAssistant, .profile = {}});
+  // As somebody may have changed it since, it is made once.
+  if (wanted.empty() && options.model && !bus->recipient(kAssistant)) wanted.push_back({.id = kAssistant});
   for (AgentConfig& one : wanted) {
     const std::string id = one.id;
     const auto made = co_await roster->put(id, std::move(one.profile));
@@ -317,6 +321,13 @@ std::string Runtime::Parts::model_metrics() const {
       "# TYPE belfry_agents_thinking gauge\nbelfry_agents_thinking {}\n",
       seen.prompt_tokens, seen.completion_tokens, seen.circuit_opened, planner->thinking());
   return text;
+}
+
+// Ready means that those are there whom anybody may write to.
+Task<void> Runtime::Parts::welcome() {
+  co_await add_default_members();
+  co_await add_configured_agents();
+  options.ready("http://" + options.config.listen);
 }
 
 void Runtime::Parts::log_start() const {
@@ -457,12 +468,10 @@ void Runtime::run() {
   parts.agents->host(agent::kConcierge, [&parts] { return agent::make_concierge(*parts.chats, *parts.times); });
   parts.agents->host(agent::kModelKind, [&parts] { return parts.planner->make_agent(); },
                      {.lanes = agent::Lanes::one_a_conversation, .turn_max = kThinkingMax});
-  parts.tasks.spawn("welcome", parts.add_default_members());
-  parts.tasks.spawn("agents of the settings", parts.add_configured_agents());
+  parts.tasks.spawn("welcome", parts.welcome());
   parts.tasks.spawn("timekeeper", parts.timekeeper.run());
   parts.server->start();
   parts.log_start();
-  parts.options.ready("http://" + parts.options.config.listen);
   parts.context.run();
 }
 

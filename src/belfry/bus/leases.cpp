@@ -1,5 +1,6 @@
 #include "belfry/bus/leases.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -65,6 +66,17 @@ std::vector<Lease> Leases::take_ended(BootTime now, int limit) {
   while (!ends_.empty() && ends_.begin()->first <= now && static_cast<int>(ended.size()) < limit)
     ended.push_back(*remove(ends_.begin()->second));
   return ended;
+}
+
+std::vector<Lease> Leases::take_of(RecipientNumber recipient) {
+  std::vector<std::int64_t> sequences;
+  for (const auto& [sequence, lease] : leases_)
+    if (lease.recipient == recipient) sequences.push_back(sequence);
+  std::sort(sequences.begin(), sequences.end());
+  std::vector<Lease> taken;
+  for (const std::int64_t sequence : sequences)
+    if (auto lease = remove(sequence)) taken.push_back(std::move(*lease));
+  return taken;
 }
 
 }  // namespace belfry::bus

@@ -38,6 +38,8 @@ class Leases {
   std::optional<Lease> remove(std::int64_t sequence);
   std::optional<BootTime> next_end() const;
   std::vector<Lease> take_ended(BootTime now, int limit);
+  // All of one recipient, who is no more. Looks at every lease: recipients are not removed often.
+  std::vector<Lease> take_of(RecipientNumber recipient);
   std::size_t size() const { return leases_.size(); }
 
  private:

@@ -766,6 +766,12 @@ Task<Result<>> MessageBus::remove_recipient(std::string name) {
     --recipient.pending;
     let_die(recipient, ready, "recipient_removed");
   }
+  // Whoever holds one can ack it no more: nobody has to wait for that.
+  for (const Lease& lease : leases_.take_of(number)) {
+    --recipient.leased;
+    let_die(recipient, lease.ready, "recipient_removed");
+  }
+  wake_idle_waiters();
   if (recipient.mailbox.unread > 0 && !stopping_) tasks_.spawn("bury", bury(number));
   log::info("bus.recipient_removed", "", {{"id", name}});
   co_return Result<>{};

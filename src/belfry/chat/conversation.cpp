@@ -77,6 +77,28 @@ QuestionState parse_question_state(std::string_view text) {
   return QuestionState::closed;
 }
 
+namespace {
+
+bool is_id_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+}
+
+}  // namespace
+
+bool mentions(std::string_view text, std::string_view name) {
+  for (std::size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@', at + 1)) {
+    if (at > 0 && (is_id_letter(text[at - 1]) || (text[at - 1] >= 'A' && text[at - 1] <= 'Z'))) continue;
+    std::string_view called = text.substr(at + 1);
+    std::size_t length = 0;
+    while (length < called.size() && is_id_letter(called[length])) ++length;
+    called = called.substr(0, length);
+    if (called == name) return true;
+    while (!called.empty() && (called.back() == '.' || called.back() == '-')) called.remove_suffix(1);  // "@bot."
+    if (called == name) return true;
+  }
+  return false;
+}
+
 std::string text_of(std::string_view payload) {
   const auto value = json::parse(payload);
   if (!value) return {};

@@ -109,6 +109,9 @@ struct Draft {
   std::string text;  // all of it so far
 };
 
+// Whether a text calls somebody: "@bot", with nothing before it that would make it an address, and as a whole name.
+bool mentions(std::string_view text, std::string_view name);
+
 // The text of a payload: `{"text": …}` or a string; empty if it has none.
 std::string text_of(std::string_view payload);
 

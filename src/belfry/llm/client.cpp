@@ -252,11 +252,12 @@ void Client::note_end(const Result<ChatAnswer>& result) {
   } else if (code == Errc::cancelled) {
     ++statistics_.cancelled;
     return;  // says nothing about the server
-  } else if (code == Errc::model_unavailable || code == Errc::model_garbled) {
-    ++(code == Errc::model_garbled ? statistics_.garbled : statistics_.unavailable);
+  } else if (code == Errc::model_unavailable) {
+    ++statistics_.unavailable;
     return note_failure();
   } else {
-    ++statistics_.refused;  // it works, and has answered
+    // It works, and has answered; one bad model says nothing about the others of that server.
+    ++(code == Errc::model_garbled ? statistics_.garbled : statistics_.refused);
   }
   failures_ = 0;
   open_until_.reset();

@@ -255,7 +255,9 @@ Result<> Completion::take_function(std::size_t position, Value function, bool re
 void Completion::take_usage(Value usage) {
   const auto prompt = integer_of(usage, "prompt_tokens");
   const auto completion = integer_of(usage, "completion_tokens");
+  constexpr std::int64_t kTokensMax = 1'000'000'000;  // what nobody can have spent, and sums of it fit
   if (!prompt || !completion || *prompt < 0 || *completion < 0) return;
+  if (*prompt > kTokensMax || *completion > kTokensMax) return;
   usage_ = Usage{*prompt, *completion};
 }
 

@@ -104,7 +104,9 @@ Task<Response> AgentRoutes::turns(Request request) {
 Task<Response> AgentRoutes::cancel(Request request) {
   const auto agent = wire::read_cancel(request.body);
   if (!agent) co_return error_response(agent.error());
-  co_return json_response(200, wire::counted("cancelled", control_.cancel(request.parameter, *agent)));
+  const auto cancelled = co_await control_.cancel(request.parameter, *agent);
+  if (!cancelled) co_return error_response(cancelled.error());
+  co_return json_response(200, wire::counted("cancelled", *cancelled));
 }
 
 Task<Response> AgentRoutes::facts(Request request) {

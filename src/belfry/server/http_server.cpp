@@ -66,8 +66,9 @@ class HttpServer::Impl {
         panel_(std::move(options_.panel)),
         hub_(context, clock, served.bus, served.chats, guard_, tasks_, options_.timezone),
         tools_(served.tools, served.chats),
-        status_(served.bus, served.store, !options_.token.empty(),
-                [this] { return static_cast<int>(connections_.size()); }, std::move(served.more_metrics)) {
+        status_(
+            served.bus, served.store, !options_.token.empty(), [this] { return static_cast<int>(connections_.size()); },
+            std::move(served.more_metrics)) {
     messages_.add_to(router_);
     when_.add_to(router_);
     mailboxes_.add_to(router_);
@@ -79,12 +80,14 @@ class HttpServer::Impl {
     panel_.add_to(router_);
     hub_.add_to(router_);
     if (served.agents.cancel)
-      hub_.on_stop([cancel = served.agents.cancel](const std::string& session, const std::string& agent) {
-        cancel(session, agent);
+      hub_.on_stop([this, cancel = served.agents.cancel](std::string session, std::string agent) {
+        tasks_.spawn("stop an agent's turn", stop_turn(cancel(std::move(session), std::move(agent))));
       });
     tools_.add_to(router_);
     status_.add_to(router_);
   }
+
+  static Task<void> stop_turn(Task<Result<int>> cancel) { co_await std::move(cancel); }
 
   Result<> listen() {
     BELFRY_TRY(const tcp::endpoint endpoint, resolve(options_.listen_host, options_.port));

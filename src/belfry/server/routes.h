@@ -94,7 +94,7 @@ struct AgentControl {
   std::function<Task<Result<std::vector<std::string>>>(std::string name)> remove;  // with those that it owns
   std::function<Task<Result<std::string>>(std::string name, int limit)> turns;     // what they did, as JSON
   // Ends what is being thought about in a session, by one agent or (empty) by all. Returns how many turns that were.
-  std::function<int(const std::string& session, const std::string& agent)> cancel;
+  std::function<Task<Result<int>>(std::string session, std::string agent)> cancel;
   // What is known about a person, as JSON; and what is not to be known any more (none: all of it).
   std::function<Task<Result<std::string>>(std::string person)> facts;
   std::function<Task<Result<std::int64_t>>(std::string person, std::optional<std::int64_t> number)> forget;

@@ -25,9 +25,10 @@ struct ToolContext {
   std::string agent_id;
   std::string session_id;
   std::string task_id;
-  std::string call_id;   // the caller's name for this call: a repeat has the first one's result and no other effect
-  std::string reply_to;  // who is answered, if this is the turn of an agent; empty: whoever is there
-  bool in_turn = false;  // an agent calls while it handles a message: that one's session need not be its own
+  std::string call_id;      // the caller's name for this call: a repeat has the first one's result and no other effect
+  std::string reply_to;     // who is answered, if this is the turn of an agent; empty: whoever is there
+  std::string in_reply_to;  // the message that is answered, where no log says so
+  bool in_turn = false;     // an agent calls while it handles a message: that one's session need not be its own
   // Set by the executor:
   bool is_private = false;  // the session is a private chat
   std::string timezone;     // the session's; empty: the server's

@@ -19,20 +19,16 @@ using llm::Role;
 constexpr std::string_view kOpen = "⟦";
 constexpr std::string_view kClose = "⟧";
 constexpr std::size_t kQuotedBytesMax = 200;
+// As chat completions have it.
+constexpr std::size_t kToolNameBytesMax = 64;
 
 // Of things that happened in the same millisecond: what was said, what was done about it, what was answered.
 enum Rank { kHeard, kCalled, kSaid };
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-}
-
 std::string note(std::string_view text) { return fmt::format("{}{}{}", kOpen, text, kClose); }
 
-std::string quoted(std::string_view text) {
-  return fmt::format("\"{}\"", without_brackets(shortened(text, kQuotedBytesMax)));
-}
+// As JSON has it: no quote and no new line of somebody else's ends it.
+std::string quoted(std::string_view text) { return json::quoted(without_brackets(shortened(text, kQuotedBytesMax))); }
 
 std::string list(const std::vector<std::string>& texts) {
   std::string out;
@@ -80,17 +76,33 @@ std::size_t Item::bytes() const {
 }
 
 std::string without_brackets(std::string_view text) {
-  std::string out(text);
-  replace_all(out, kOpen, "[[");
-  replace_all(out, kClose, "]]");
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
+    const bool opens = rest.starts_with(kOpen);
+    if (opens || rest.starts_with(kClose)) {
+      out += opens ? "[[" : "]]";
+      at += kOpen.size();
+    } else {
+      out += text[at++];
+    }
+  }
   return out;
 }
 
 std::string without_notes(std::string_view answer) {
-  std::string out(answer);
-  for (std::size_t at = out.find(kOpen); at != std::string::npos; at = out.find(kOpen)) {
-    const std::size_t end = out.find(kClose, at);
-    out.erase(at, end == std::string::npos ? kOpen.size() : end + kClose.size() - at);
+  std::string out;
+  for (std::size_t at = 0; at < answer.size();) {
+    const std::size_t open = answer.find(kOpen, at);
+    out += answer.substr(at, open - at);
+    if (open == std::string_view::npos) break;
+    const std::size_t close = answer.find(kClose, open);
+    if (close == std::string_view::npos) {  // nothing closes it, nor any that follows
+      out += without_brackets(answer.substr(open));
+      break;
+    }
+    at = close + kClose.size();
   }
   const std::size_t first = out.find_first_not_of(" \n\t\r");
   const std::size_t last = out.find_last_not_of(" \n\t\r");
@@ -168,10 +180,25 @@ std::string Teller::heard(const Turn& turn) const {
 
 Item Teller::call(const tool::CallRecord& record) const {
   const std::string id = fmt::format("call_{}", record.number);
-  ChatMessage wanted{.role = Role::assistant, .calls = {{id, record.tool, clipped(record.arguments)}}};
-  std::string result = record.result.empty() ? R"({"error":"interrupted"})" : clipped(record.result);
-  ChatMessage given{.role = Role::tool, .content = std::move(result), .call_id = id};
+  ChatMessage wanted{.role = Role::assistant, .calls = {presentable({id, record.tool, record.arguments})}};
+  std::string shown = record.result.empty() ? R"({"error":"interrupted"})" : result(record.result);
+  ChatMessage given{.role = Role::tool, .content = std::move(shown), .call_id = id};
   return {record.started_at, kCalled, {std::move(wanted), std::move(given)}};
+}
+
+llm::ToolCall Teller::presentable(llm::ToolCall call) const {
+  for (char& c : call.name) {
+    const bool fits =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    if (!fits) c = '_';
+  }
+  call.name = call.name.empty() ? "unnamed" : std::string(beginning(call.name, kToolNameBytesMax));
+  const auto value = json::parse(call.arguments);
+  const bool is_object = value && value->kind == json::Kind::object;
+  if (is_object && call.arguments.size() <= item_bytes_max_) return call;
+  json::Writer writer;
+  call.arguments = writer.object().field("unreadable", shortened(call.arguments, kQuotedBytesMax)).end().take();
+  return call;
 }
 
 std::vector<Item> Teller::items(const Material& material) const {
@@ -217,10 +244,10 @@ std::vector<ChatMessage> notes(const Material& material, bool something_is_missi
   std::string facts;
   for (const Fact& fact : material.facts) facts += fmt::format("\n- {}: {}", fact.person, without_brackets(fact.text));
   if (!facts.empty())
-    all.push_back({.role = Role::user, .content = note("what is known from earlier conversations:" + facts)});
+    all.push_back({.role = Role::user, .content = note("what is known from earlier conversations") + facts});
   if (material.summary)
     all.push_back({.role = Role::user,
-                   .content = note("notes on what was said before: " + without_brackets(material.summary->text))});
+                   .content = note("notes on what was said before") + "\n" + without_brackets(material.summary->text)});
   if (something_is_missing) all.push_back({.role = Role::user, .content = note("older messages are left out here")});
   return all;
 }

@@ -38,6 +38,10 @@ struct Material {
   std::vector<Fact> facts;
 };
 
+// Without what only Belfry writes: for texts of others, and for answers of a model that imitates it.
+std::string without_brackets(std::string_view text);
+std::string without_notes(std::string_view answer);
+
 // Something that is told whole or not at all.
 struct Item {
   WallTime at;
@@ -58,7 +62,10 @@ class Teller {
   // What was said and answered, for a message that another agent sent.
   std::string heard(const Turn& turn) const;
   // What a tool gave back, as far as it fits.
-  std::string result(std::string_view text) const { return clipped(text); }
+  std::string result(std::string_view text) const { return without_brackets(clipped(text)); }
+  // A call as a model's server takes it back: some refuse a conversation for ever in which a model has named a tool, or
+  // written arguments, that cannot be.
+  llm::ToolCall presentable(llm::ToolCall call) const;
 
  private:
   Item line(const chat::Line& line, const Material& material) const;
@@ -85,10 +92,7 @@ Cut cut(std::vector<Item> items, std::size_t budget_bytes);
 std::vector<llm::ChatMessage> notes(const Material& material, bool something_is_missing);
 std::string as_text(const std::vector<Item>& items);
 
-// Whether what a payload says is all in its text.
+// What a payload says: its text, or the whole of it if that is not all.
 std::string told(std::string_view payload);
-// Without what only Belfry writes: for texts of others, and for answers of a model that imitates it.
-std::string without_brackets(std::string_view text);
-std::string without_notes(std::string_view answer);
 
 }  // namespace belfry::agent

@@ -48,10 +48,14 @@ Memory::Memory(asio::io_context& context, Clock& clock, store::Store& store, cha
 
 Memory::~Memory() { chats_.unlisten(*this); }
 
-void Memory::close() { cancel_->cancel(); }
+void Memory::close() {
+  closed_ = true;
+  const auto all = under_way_;  // one that is cancelled leaves the list
+  for (const std::shared_ptr<Cancel>& one : all) one->cancel();
+}
 
 void Memory::said(const std::string& session, const chat::Line& line) {
-  if (!model_ || cancel_->cancelled() || line.source == chat::Source::system) return;
+  if (!model_ || closed_ || line.source == chat::Source::system) return;
   if (looking_.contains(session)) {
     came_meanwhile_.insert(session);
     return;
@@ -63,10 +67,10 @@ void Memory::said(const std::string& session, const chat::Line& line) {
 
 Task<void> Memory::look(std::string session) {
   bool more = true;
-  while (more && !cancel_->cancelled()) {
+  while (more && !closed_) {
     came_meanwhile_.erase(session);
     const auto looked = co_await look_once(session);
-    if (!looked && !cancel_->cancelled())
+    if (!looked && !closed_)
       log::warn("memory.failed", "a conversation was not looked at for facts; the next message has it looked at again",
                 {{"session", session}, {"error", word(looked.error().code)}, {"what", looked.error().detail}});
     more = looked && (*looked || came_meanwhile_.contains(session));
@@ -85,7 +89,11 @@ Task<Result<bool>> Memory::look_once(std::string session) {
   Learnt learnt;
   if (by_people) {
     Silent silent;
-    BELFRY_CO_TRY(const llm::ChatAnswer answer, co_await model_->complete(request(*looked), silent, cancel_));
+    const auto cancel = std::make_shared<Cancel>();
+    under_way_.insert(cancel);
+    const auto asked = co_await model_->complete(request(*looked), silent, cancel);
+    under_way_.erase(cancel);
+    BELFRY_CO_TRY(const llm::ChatAnswer answer, asked);
     auto read = read_answer(answer.text, *looked, session);
     // An answer that cannot be read is not asked for again: the next one may be better.
     if (read) learnt = std::move(*read);
@@ -134,11 +142,12 @@ Task<Result<std::optional<Memory::Looked>>> Memory::read(std::string session) {
 
 llm::ChatRequest Memory::request(const Looked& looked) {
   std::string text = "Known facts:\n";
-  for (const Fact& fact : looked.known) text += fmt::format("{} {}: {}\n", fact.number, fact.person, fact.text);
+  for (const Fact& fact : looked.known)
+    text += fmt::format("{} {}: {}\n", fact.number, fact.person, json::quoted(fact.text));
   if (looked.known.empty()) text += "none\n";
   text += fmt::format("\nPeople: {}\n\nSaid since:\n", fmt::join(looked.people, ", "));
   for (const chat::Line& line : looked.lines)
-    text += fmt::format("{}: {}\n", line.from, shortened(told(line.payload), kLineBytesMax));
+    text += fmt::format("{}: {}\n", line.from, json::quoted(shortened(told(line.payload), kLineBytesMax)));
   return {.model = looked.model,
           .messages = {{.role = llm::Role::system, .content = std::string(memory_prompt())},
                        {.role = llm::Role::user, .content = std::move(text)}}};
@@ -154,7 +163,8 @@ Result<Memory::Learnt> Memory::read_answer(const std::string& text, const Looked
       if (one.kind != json::Kind::object || learnt.facts.size() == kLearntMax) continue;
       Fact fact{.person = json::text_in(one, "person"), .text = json::text_in(one, "text"), .session = session};
       const bool known_person = std::ranges::find(looked.people, fact.person) != looked.people.end();
-      const bool fits = !is_blank(fact.text) && fact.text.size() <= kFactBytesMax;
+      const bool one_line = std::ranges::none_of(fact.text, [](char c) { return c >= 0 && c < ' '; });
+      const bool fits = !is_blank(fact.text) && one_line && fact.text.size() <= kFactBytesMax;
       if (known_person && fits) learnt.facts.push_back(std::move(fact));
     }
   }

@@ -68,7 +68,8 @@ class Memory final : public chat::Listener {
   std::int64_t task_calls_max_;
   std::set<std::string> looking_;
   std::set<std::string> came_meanwhile_;
-  std::shared_ptr<Cancel> cancel_ = std::make_shared<Cancel>();
+  std::set<std::shared_ptr<Cancel>> under_way_;  // requests to the model
+  bool closed_ = false;
   TaskGroup tasks_;
 };
 

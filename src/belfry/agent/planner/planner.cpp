@@ -7,6 +7,7 @@ namespace {
 
 // A conversation in which nothing comes for this long is forgotten, and read again when something does.
 constexpr Millis kIdleMax{600'000};
+constexpr Millis kEvictEvery{60'000};
 
 }  // namespace
 
@@ -39,19 +40,36 @@ Planner::Runtime& Planner::runtime(const std::string& agent, const std::string& 
   return found;
 }
 
+// Not at every look: it goes through all of them.
 void Planner::evict_idle() {
   const BootTime now = parts_.clock.now().boot;
+  if (now < evicted_ + kEvictEvery) return;
+  evicted_ = now;
   std::erase_if(runtimes_,
                 [now](const auto& entry) { return !entry.second.cancel && entry.second.used + kIdleMax <= now; });
 }
 
-int Planner::cancel(const std::string& conversation, const std::string& agent) {
-  std::vector<std::shared_ptr<Cancel>> found;
-  for (const auto& [key, runtime] : runtimes_)
-    if (key.second == conversation && (agent.empty() || key.first == agent) && runtime.cancel)
-      found.push_back(runtime.cancel);
-  for (const auto& one : found) one->cancel();  // may resume a turn, which changes the list
-  return static_cast<int>(found.size());
+Task<Result<int>> Planner::cancel(std::string session, std::string agent) {
+  BELFRY_CO_TRY(const chat::Session found, co_await parts_.chats.session(session));
+  std::vector<std::string> agents;
+  for (std::string& one : found.agents())
+    if (agent.empty() || one == agent) agents.push_back(std::move(one));
+  int count = 0;
+  for (const std::string& one : agents) {
+    const auto thinking = runtimes_.find({one, session});
+    if (thinking != runtimes_.end() && thinking->second.cancel) {
+      const std::shared_ptr<Cancel> cancel = thinking->second.cancel;
+      cancel->cancel();  // the turn says so itself
+      ++count;
+      continue;
+    }
+    auto job = [one, session, now = now()](store::Connection& connection) -> Result<std::vector<std::string>> {
+      return TurnTables::cancel_open(connection, one, session, to_ms(now));
+    };
+    BELFRY_CO_TRY(const auto ended, co_await parts_.store.write<std::vector<std::string>>(std::move(job)));
+    count += static_cast<int>(ended.size());
+  }
+  co_return count;
 }
 
 void Planner::close() {

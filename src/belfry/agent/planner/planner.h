@@ -62,8 +62,9 @@ class Planner {
   // What the processor runs: one for each agent, all of them this planner.
   std::unique_ptr<Agent> make_agent();
 
-  // Ends what is being thought about in a conversation, by one agent or (empty) by all. Returns how many turns that were.
-  int cancel(const std::string& conversation, const std::string& agent);
+  // Ends what is being thought about in a session, or waits there for a model, by one agent or (empty) by all. Returns
+  // how many turns that were.
+  Task<Result<int>> cancel(std::string session, std::string agent);
   std::size_t thinking() const { return thinking_; }
   std::size_t runtimes() const { return runtimes_.size(); }
   Task<Result<std::vector<Turn>>> turns(std::string agent, int limit);
@@ -94,6 +95,7 @@ class Planner {
   PlannerOptions options_;
   std::map<Key, Runtime> runtimes_;
   std::size_t thinking_ = 0;
+  BootTime evicted_;
   bool closed_ = false;
   TaskGroup tasks_;
 };

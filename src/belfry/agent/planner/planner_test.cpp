@@ -461,7 +461,7 @@ TEST_F(PlannerTest, ThePersonCanStopIt) {
   script({says("never", 60s), says("next")});
   post(session, "think hard");
   world().advance(5s);
-  EXPECT_EQ(world().planner().cancel(session, ""), 1);
+  EXPECT_EQ(world().run(world().planner().cancel(session, "")), 1);
   world().advance(1s);
   EXPECT_EQ(texts(session), (Texts{"user: think hard", "belfry: Stopped."}));
   EXPECT_EQ(turn_of().state, TurnState::cancelled);
@@ -608,7 +608,7 @@ TEST_F(PlannerTest, FactsAreKeptToldSeenAndForgotten) {
   world().advance(1s);
   bool was_told = false;
   for (const llm::ChatRequest& request : world().model().asked)
-    if (told(request).find("what is known from earlier conversations:\n- user: likes tea") != std::string::npos)
+    if (told(request).find("what is known from earlier conversations⟧\n- user: \"likes tea\"") != std::string::npos)
       was_told = true;
   EXPECT_TRUE(was_told);
   EXPECT_TRUE(world().run(world().memory().forget("user", facts->front().number)));

@@ -34,6 +34,8 @@ constexpr Millis kDraftEvery{100};
 constexpr Millis kWaitFirst{5'000};
 constexpr Millis kWaitLongest{300'000};
 constexpr std::size_t kDetailBytesMax = 300;
+// Three hundred words were asked for.
+constexpr std::size_t kSummaryBytesMax = 6'000;
 
 std::string shortened(const std::string& text) { return belfry::shortened(text, kDetailBytesMax); }
 
@@ -59,8 +61,9 @@ bool carries_error(std::string_view payload) {
   return value && value->kind == json::Kind::object && json::find(*value, "error").has_value();
 }
 
-bool mentions(std::string_view text, const std::string& agent) {
-  return text.find("@" + agent) != std::string_view::npos;
+std::string reply_text(const std::string& arguments) {
+  const auto value = json::parse(arguments);
+  return value && value->kind == json::Kind::object ? json::text_in(*value, "text") : "";
 }
 
 bool has_ended(TurnState state) { return state != TurnState::open && state != TurnState::waiting; }
@@ -123,17 +126,17 @@ Task<Result<>> Thought::run() {
   struct Thinking {
     Thought& thought;
     explicit Thinking(Thought& one) : thought(one) {
-      thought.cancel_ = std::make_shared<Cancel>();
-      thought.runtime().cancel = thought.cancel_;
+      thought.runtime().cancel = thought.cancel_ = thought.hands_.cancel();
       ++thought.planner_.thinking_;
     }
     ~Thinking() {
       --thought.planner_.thinking_;
-      thought.runtime().cancel = nullptr;
+      if (thought.runtime().cancel == thought.cancel_) thought.runtime().cancel = nullptr;
     }
   } thinking(*this);
   const auto done = co_await think_and_act();
   if (done) co_return Result<>{};
+  if (hands_.abandoned()) co_return fail(Errc::cancelled, "nobody waits for it any more");
   if (planner_.closed_) co_return fail(Errc::stopping, "the server is stopping; the turn goes on after the next start");
   if (is_passing(done.error().code)) co_return done;
   co_return co_await fail_with(done.error());
@@ -149,11 +152,17 @@ Result<Thought::Begun> Thought::begin_in(store::Connection& connection, Turn tur
   if (has_log(turn.conversation)) session = chat::ChatTables::find(connection, turn.conversation);
   if (session && session->session.has(turn.agent)) begun.session = session->session;
   const auto known = TurnTables::find(connection, turn.agent, turn.message);
-  if (known && known->state != TurnState::waiting) {
+  if (known) begun.steps = TurnTables::steps(connection, turn.agent, turn.message);
+  // One that has not begun to act looks again: a later one may have read its message meanwhile.
+  const bool goes_on = known && (has_ended(known->state) || !begun.steps.empty());
+  if (goes_on) {
     begun.turn = *known;
-    begun.steps = TurnTables::steps(connection, turn.agent, turn.message);
     begun.spend = TurnTables::spent(connection, turn.task);
     return begun;
+  }
+  if (known) {
+    turn.failures = known->failures;
+    turn.failing_since = known->failing_since;
   }
 
   Occasion occasion{.now = now, .written_at = message.created_at, .last_said_at = message.created_at};
@@ -163,10 +172,11 @@ Result<Thought::Begun> Thought::begin_in(store::Connection& connection, Turn tur
     occasion.in_group = begun.session->kind != chat::SessionKind::private_chat;
     occasion.last_said_at = begun.session->last_at;
     const auto line = chat::ChatTables::find_line(connection, line_id(message));
-    if (line && chat::ChatTables::session_of(connection, line->id) == session->number) {
+    const bool is_theirs = line && line->source == chat::Source::user && line->from == message.from;
+    if (is_theirs && chat::ChatTables::session_of(connection, line->id) == session->number) {
       turn.payload.clear();  // the log has it
       occasion.by_person = true;
-      occasion.named = mentions(chat::text_of(line->payload), turn.agent);
+      occasion.named = chat::mentions(chat::text_of(line->payload), turn.agent);
       const auto replied = chat::ChatTables::find_line(connection, line->in_reply_to);
       occasion.replied = replied && replied->from == turn.agent;
       is_read = line->seq <= TurnTables::read_to(connection, turn.agent, turn.conversation);
@@ -184,7 +194,10 @@ Result<Thought::Begun> Thought::begin_in(store::Connection& connection, Turn tur
   begun.wait = decision.wait;
   if (has_ended(turn.state)) turn.ended_at = now;
   TurnTables::put(connection, turn);
-  const Spend more{.turns = turn.state == TurnState::open ? 1 : 0};
+  // Whoever goes on talking wants it to go on.
+  if (occasion.by_person) TurnTables::forgive(connection, turn.task);
+  const bool counts = turn.state == TurnState::open && !(known && known->state == TurnState::open);
+  const Spend more{.turns = counts ? 1 : 0};
   begun.spend = TurnTables::spend(connection, turn.task, more, to_ms(now));
   begun.turn = std::move(turn);
   return begun;
@@ -249,12 +262,13 @@ Task<Result<>> Thought::read_material() {
   when::Zone zone = planner_.options_.zone;
   if (session_ && !session_->timezone.empty())
     if (auto named = when::Zone::named(session_->timezone)) zone = *named;
-  const Teller teller(turn_.agent, zone, budget);
-  Cut both = cut(teller.items(material), budget);
+  Cut both = cut(Teller(turn_.agent, zone, budget).items(material), budget);
   bool missing = false;
   if (!both.left_out.empty()) {
-    const auto noted = co_await summarise(std::move(both.left_out));
-    if (!noted && (cancel_->cancelled() || noted.error().code != Errc::model_garbled)) co_return noted;
+    const auto noted = co_await summarise(std::move(both.left_out), budget);
+    const bool goes_without =
+        !noted && (noted.error().code == Errc::model_garbled || noted.error().code == Errc::model_refused);
+    if (!noted && !goes_without) co_return noted;
     missing = !noted;
     if (noted) {
       auto again = [this](store::Connection& connection) -> Result<std::optional<Summary>> {
@@ -276,13 +290,16 @@ Task<Result<>> Thought::read_material() {
 }
 
 // What does not fit is told in short from now on.
-Task<Result<>> Thought::summarise(std::vector<Item> left_out) {
+Task<Result<>> Thought::summarise(std::vector<Item> left_out, std::size_t budget) {
   auto before = [this](store::Connection& connection) -> Result<std::optional<Summary>> {
     return TurnTables::summary(connection, turn_.agent, turn_.conversation);
   };
   BELFRY_CO_TRY(const auto known, co_await parts().store.read<std::optional<Summary>>(std::move(before)));
   std::string told = known ? fmt::format("Notes so far:\n{}\n\n", known->text) : "";
-  told += "Said since:\n" + as_text(left_out);
+  std::string since = as_text(left_out);
+  // The end of it, if there is more than a model can read: a new agent in an old conversation.
+  if (since.size() > budget) since = since.substr(since.find('\n', since.size() - budget) + 1);
+  told += "Said since:\n" + since;
   struct Silent final : llm::Progress {
     void wrote(std::string_view) override {}
   } silent;
@@ -291,7 +308,7 @@ Task<Result<>> Thought::summarise(std::vector<Item> left_out) {
                                         {.role = Role::user, .content = std::move(told)}}};
   BELFRY_CO_TRY(const llm::ChatAnswer answer, co_await ask(std::move(request), silent));
   if (is_blank(answer.text)) co_return fail(Errc::model_garbled, "the summary is empty");
-  Summary summary{left_out.back().at, answer.text};
+  Summary summary{left_out.back().at, belfry::shortened(without_notes(answer.text), kSummaryBytesMax)};
   auto job = [this, summary](store::Connection& connection) -> Result<> {
     TurnTables::set_summary(connection, turn_.agent, turn_.conversation, summary);
     return {};
@@ -360,6 +377,7 @@ bool Thought::over_budget() const {
 
 Task<Result<llm::ChatAnswer>> Thought::ask(llm::ChatRequest request, llm::Progress& progress) {
   if (planner_.closed_ || cancel_->cancelled()) co_return fail(Errc::cancelled, "it was stopped");
+  if (!parts().roster.find(turn_.agent)) co_return fail(Errc::cancelled, "the agent is gone");
   if (over_budget())
     co_return fail(Errc::limit_exceeded,
                    fmt::format("this task has had {} calls of models and {} tokens", spend_.calls, spend_.tokens));
@@ -389,8 +407,8 @@ Task<Result<Step>> Thought::next_step(int number) {
     if (!answer) co_return std::unexpected(answer.error());
     step = {without_notes(answer->text), std::move(answer->calls)};
     auto job = [turn = turn_, number, step](store::Connection& connection) -> Result<> {
-      TurnTables::add_step(connection, turn, number, step);
-      return {};
+      if (TurnTables::add_step(connection, turn, number, step)) return {};
+      return fail(Errc::cancelled, "another one has taken the turn over");
     };
     const std::size_t bytes = step.text.size();
     const auto stored = co_await parts().store.write_as_send<void>(std::move(job), bytes);
@@ -401,7 +419,8 @@ Task<Result<Step>> Thought::next_step(int number) {
   // Names of our own: a model may use one twice.
   ChatMessage message{.role = Role::assistant, .content = step.text};
   for (std::size_t i = 0; i < step.calls.size(); ++i)
-    message.calls.push_back({fmt::format("s{}c{}", number, i), step.calls[i].name, step.calls[i].arguments});
+    message.calls.push_back(
+        teller().presentable({fmt::format("s{}c{}", number, i), step.calls[i].name, step.calls[i].arguments}));
   this_turn_.push_back(std::move(message));
   co_return step;
 }
@@ -414,7 +433,11 @@ struct Thought::Using {
 };
 
 Task<void> Thought::use(std::shared_ptr<Using> all, std::size_t index, ToolUse wanted) {
-  all->outcomes[index] = co_await hands_.use(std::move(wanted));
+  try {
+    all->outcomes[index] = co_await hands_.use(std::move(wanted));
+  } catch (const std::exception& e) {
+    all->outcomes[index] = fail(Errc::unavailable, fmt::format("the call ended with an exception: {}", e.what()));
+  }
   if (--all->left == 0 && all->all_done) std::exchange(all->all_done, nullptr)(0);
 }
 
@@ -430,6 +453,7 @@ Task<Result<Thought::Acted>> Thought::act(const Step& step, int number) {
                    .arguments = call.arguments,
                    .call_id = fmt::format("{}-{}-{}", turn_.message, number, i),
                    .reply_to = counterpart(),
+                   .in_reply_to = session_ ? "" : turn_.message,
                    .refusal = refusal_of(call.name)};
     const tool::Tool* const tool = parts().tools.find(call.name);
     if (tool && tool->is_slow()) {
@@ -442,20 +466,19 @@ Task<Result<Thought::Acted>> Thought::act(const Step& step, int number) {
   if (all->left > 0) co_await suspend<int>([all](Resume<int> resume) { all->all_done = std::move(resume); });
 
   Acted acted{.all_failed = true, .only_talk = true};
-  const Teller teller(turn_.agent, planner_.options_.zone,
-                      static_cast<std::size_t>(profile_->context_tokens) * kBytesPerToken);
   for (std::size_t i = 0; i < step.calls.size(); ++i) {
     const Result<tool::CallOutcome>& outcome = *all->outcomes[i];
     if (!outcome) co_return std::unexpected(outcome.error());
     if (!outcome->ok && is_passing(outcome->code)) co_return fail(outcome->code, "a tool could not do its work yet");
     const std::string& name = step.calls[i].name;
     const bool talk = (name == "reply" || name == "stay_silent") && outcome->ok;
-    if (talk) said_something_ = true;
+    if (outcome->ok) said_something_ = true;
     if (outcome->ok) acted.all_failed = false;
+    if (talk && name == "reply") note_answer(reply_text(step.calls[i].arguments));
     if (!talk) acted.only_talk = false;
     if (outcome->ok) remember_found(name, outcome->result);
     acted.results.push_back(
-        {.role = Role::tool, .content = teller.result(outcome->result), .call_id = fmt::format("s{}c{}", number, i)});
+        {.role = Role::tool, .content = teller().result(outcome->result), .call_id = fmt::format("s{}c{}", number, i)});
   }
   co_return acted;
 }
@@ -485,6 +508,10 @@ std::string Thought::counterpart() const {
   return message_.from == message_.to ? "" : message_.from;
 }
 
+Teller Thought::teller() const {
+  return {turn_.agent, planner_.options_.zone, static_cast<std::size_t>(profile_->context_tokens) * kBytesPerToken};
+}
+
 std::string Thought::draft_id(int number) const { return fmt::format("{}-{}", turn_.message, number); }
 
 Task<Result<>> Thought::say(std::string text, int number) {
@@ -499,13 +526,19 @@ Task<Result<>> Thought::say(std::string text, int number) {
     const auto offered = bus::quick_replies_of(turn_.payload);
     const auto chosen = std::ranges::find(offered, text);
     if (chosen != offered.end()) payload.field("quickReplyIndex", static_cast<int>(chosen - offered.begin()));
-    if (!offered.empty() && turn_.answered.empty()) turn_.answered = shortened(text);
+    note_answer(text);
   }
   bus::Outgoing message{.to = to, .payload = payload.end().take()};
   const auto sent = co_await hands_.send(std::move(message));
   // Whoever cannot be answered was heard all the same.
   if (!sent && sent.error().code != Errc::unknown_recipient) co_return std::unexpected(sent.error());
   co_return Result<>{};
+}
+
+// What it said to a question of another agent's, which is answered with that.
+void Thought::note_answer(const std::string& text) {
+  const bool asked = !session_ && !bus::quick_replies_of(turn_.payload).empty();
+  if (asked && turn_.answered.empty()) turn_.answered = shortened(text);
 }
 
 // A word of Belfry's own about the turn: once, however often the turn is taken again.
@@ -544,7 +577,9 @@ Task<Result<>> Thought::notice(std::string suffix, std::string english, std::str
 Task<Result<>> Thought::store_turn() {
   auto job = [turn = turn_](store::Connection& connection) -> Result<> {
     TurnTables::put(connection, turn);
-    if (turn.ended_at && has_log(turn.conversation))
+    // What it could not answer may wake it again.
+    const bool has_read = turn.state == TurnState::done || turn.state == TurnState::cancelled;
+    if (has_read && has_log(turn.conversation))
       TurnTables::set_read_to(connection, turn.agent, turn.conversation, turn.up_to);
     return {};
   };
@@ -555,6 +590,7 @@ Task<Result<>> Thought::end(TurnState state, std::string why) {
   turn_.state = state;
   turn_.why = std::move(why);
   turn_.ended_at = planner_.now();
+  if (state == TurnState::done && turn_.failures > 0) turn_.why = "the model was away for a while";
   turn_.failures = 0;
   turn_.failing_since.reset();
   co_return co_await store_turn();
@@ -567,7 +603,7 @@ Task<Result<>> Thought::fail_with(Error error) {
   }
   if (error.code == Errc::model_unavailable) co_return co_await wait_for_model(std::move(error));
   log::warn("agent.turn_failed", "an agent could not finish its turn",
-            {{"id", turn_.agent}, {"message", turn_.message}, {"error", word(error.code)}, {"what", error.detail}});
+            {{"id", turn_.agent}, {"message", turn_.message}, {"error", word(error.code)}});
   const std::string what = shortened(error.detail);
   BELFRY_CO_CHECK(co_await notice("failed", fmt::format("{} could not answer: {}.", turn_.agent, what),
                                   fmt::format("{} 没能回答：{}。", turn_.agent, what)));
@@ -597,7 +633,7 @@ Task<Result<>> Thought::wait_for_model(Error error) {
       fmt::format("模型暂时没有回应（{}）。我会继续尝试，一有回应就答复你。", what)));
   BELFRY_CO_CHECK(co_await store_turn());
   log::warn("agent.waits_for_model", "no model can be reached; the turn is taken again later",
-            {{"id", turn_.agent}, {"message", turn_.message}, {"failures", turn_.failures}, {"what", what}});
+            {{"id", turn_.agent}, {"message", turn_.message}, {"failures", turn_.failures}});
   hands_.postpone(std::min(wait, kWaitLongest));
   co_return Result<>{};
 }

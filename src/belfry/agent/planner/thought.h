@@ -39,7 +39,8 @@ class Thought {
   Task<Result<>> think_and_act();
   Task<Result<>> read_material();
   Material material_from(store::Connection& connection) const;
-  Task<Result<>> summarise(std::vector<Item> left_out);
+  Task<Result<>> summarise(std::vector<Item> left_out, std::size_t budget);
+  Teller teller() const;
 
   Task<Result<Step>> next_step(int number);
   Task<Result<llm::ChatAnswer>> ask(llm::ChatRequest request, llm::Progress& progress);
@@ -52,6 +53,7 @@ class Thought {
   void remember_found(const std::string& tool, const std::string& result);
   Task<Result<>> say(std::string text, int number);
   std::string draft_id(int number) const;
+  void note_answer(const std::string& text);
 
   Task<Result<>> fail_with(Error error);
   Task<Result<>> wait_for_model(Error error);

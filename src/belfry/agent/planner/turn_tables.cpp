@@ -177,6 +177,23 @@ std::vector<Turn> TurnTables::list(Connection& connection, const std::string& ag
   return turns;
 }
 
+std::vector<std::string> TurnTables::cancel_open(Connection& connection, const std::string& agent,
+                                                 const std::string& conversation, std::int64_t now_ms) {
+  std::vector<std::string> messages;
+  {
+    auto rows = connection.query(
+        "SELECT message FROM turn WHERE agent = ?1 AND conversation = ?2 AND state IN ('open', 'waiting')", agent,
+        conversation);
+    while (rows.next()) messages.emplace_back(rows.text(0));
+  }
+  for (const std::string& message : messages)
+    connection.run(
+        "UPDATE turn SET state = 'cancelled', why = 'somebody stopped it', ended_ms = ?3"
+        " WHERE agent = ?1 AND message = ?2 AND state IN ('open', 'waiting')",
+        agent, message, now_ms);
+  return messages;
+}
+
 std::vector<Step> TurnTables::steps(Connection& connection, const std::string& agent, const std::string& message) {
   std::vector<Step> steps;
   auto rows =
@@ -223,6 +240,10 @@ Spend TurnTables::spend(Connection& connection, const std::string& task, const S
       " turns = turns + ?2, calls = calls + ?3, tokens = tokens + ?4, at_ms = ?5",
       task, more.turns, more.calls, more.tokens, now_ms);
   return spent(connection, task);
+}
+
+void TurnTables::forgive(Connection& connection, const std::string& task) {
+  connection.run("DELETE FROM task_spend WHERE task = ?1", task);
 }
 
 Spend TurnTables::spent(Connection& connection, const std::string& task) {

@@ -83,6 +83,10 @@ class TurnTables {
                                   const std::string& conversation, int limit);
   static std::vector<Turn> list(store::Connection& connection, const std::string& agent, int limit);
 
+  // Ends those of a conversation that wait for something. Returns their messages.
+  static std::vector<std::string> cancel_open(store::Connection& connection, const std::string& agent,
+                                              const std::string& conversation, std::int64_t now_ms);
+
   static std::vector<Step> steps(store::Connection& connection, const std::string& agent, const std::string& message);
   // False if that step has an answer already.
   static bool add_step(store::Connection& connection, const Turn& turn, int step, const Step& answer);
@@ -97,6 +101,8 @@ class TurnTables {
                           const Summary& summary);
 
   static Spend spent(store::Connection& connection, const std::string& task);
+  // It begins anew.
+  static void forgive(store::Connection& connection, const std::string& task);
   // Adds to what a task has cost, and says what that makes.
   static Spend spend(store::Connection& connection, const std::string& task, const Spend& more, std::int64_t now_ms);
 };
