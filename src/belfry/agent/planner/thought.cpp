@@ -34,6 +34,7 @@ constexpr Millis kDraftEvery{100};
 constexpr Millis kWaitFirst{5'000};
 constexpr Millis kWaitLongest{300'000};
 constexpr std::size_t kDetailBytesMax = 300;
+constexpr const char* kMerged = "another turn has read it";
 
 std::string shortened(const std::string& text) { return belfry::shortened(text, kDetailBytesMax); }
 
@@ -141,6 +142,21 @@ Task<Result<>> Thought::run() {
 
 // --- beginning ---
 
+// A turn that waited for its model reads what was said meanwhile, too; unless the turn of what was said has read it all.
+void Thought::begin_again(store::Connection& connection, Begun& begun, const bus::Delivery& message, WallTime now) {
+  Turn& turn = begun.turn;
+  if (!begun.session) return;
+  const auto line = turn.payload.empty() ? chat::ChatTables::find_line(connection, line_id(message)) : std::nullopt;
+  if (line && line->seq <= TurnTables::read_to(connection, turn.agent, turn.conversation)) {
+    turn.state = TurnState::merged;
+    turn.why = kMerged;
+    turn.ended_at = now;
+  } else {
+    turn.up_to = begun.session->last_seq;
+  }
+  TurnTables::put(connection, turn);
+}
+
 Result<Thought::Begun> Thought::begin_in(store::Connection& connection, Turn turn, const bus::Delivery& message,
                                          const Profile& profile, const PlannerOptions& options, WallTime now) {
   TurnTables::drop_old(connection, to_ms(now - options.retention));
@@ -153,6 +169,7 @@ Result<Thought::Begun> Thought::begin_in(store::Connection& connection, Turn tur
     begun.turn = *known;
     begun.steps = TurnTables::steps(connection, turn.agent, turn.message);
     begun.spend = TurnTables::spent(connection, turn.task);
+    if (known->state == TurnState::open && begun.steps.empty()) begin_again(connection, begun, message, now);
     return begun;
   }
 
@@ -179,7 +196,7 @@ Result<Thought::Begun> Thought::begin_in(store::Connection& connection, Turn tur
                                                          : TurnState::open;
   if (is_read) {
     turn.state = TurnState::merged;
-    turn.why = "an earlier turn has read it";
+    turn.why = kMerged;
   }
   begun.wait = decision.wait;
   if (has_ended(turn.state)) turn.ended_at = now;
