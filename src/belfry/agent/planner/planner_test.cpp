@@ -413,11 +413,14 @@ TEST_F(PlannerTest, AnAgentRemovesNoAgentOfAnother) {
   EXPECT_TRUE(world().run(world().roster().add("kid", {.prompt = "K", .owner = "bob", .depth = 1})));
   EXPECT_TRUE(world().run(world().roster().add("mine", {.prompt = "M", .owner = kAnn, .depth = 1})));
   EXPECT_TRUE(world().run(world().roster().add("grandchild", {.prompt = "G", .owner = "mine", .depth = 2})));
+  EXPECT_TRUE(world().run(world().roster().add("other", {.prompt = "O", .owner = kAnn, .depth = 1})));
+  EXPECT_TRUE(world().run(world().roster().add("others", {.prompt = "O", .owner = "other", .depth = 2})));
   const std::string session = open_private();
   script({calls({{"x", "remove_agent", R"({"id":"bob"})"},
                  {"x", "remove_agent", R"({"id":"kid"})"},
                  {"x", "remove_agent", R"({"id":"ann"})"},
-                 {"x", "remove_agent", R"({"id":"grandchild"})"}}),
+                 {"x", "remove_agent", R"({"id":"grandchild"})"},
+                 {"x", "remove_agent", R"({"id":"other"})"}}),
           says("so")});
   post(session, "remove them");
   world().advance(1s);
@@ -425,8 +428,20 @@ TEST_F(PlannerTest, AnAgentRemovesNoAgentOfAnother) {
   EXPECT_NE(world().roster().find("kid"), nullptr);
   EXPECT_NE(world().roster().find(kAnn), nullptr);
   EXPECT_EQ(world().roster().find("grandchild"), nullptr) << "what belongs to its own belongs to it";
+  EXPECT_EQ(world().roster().find("others"), nullptr) << "nobody stays without an owner";
   EXPECT_NE(told(asked(1)).find("you have no agent"), std::string::npos) << told(asked(1));
   EXPECT_EQ(texts(session).back(), "ann: so");
+}
+
+// A9
+TEST_F(PlannerTest, TheLimitHoldsAlsoForAgentsThatAreMadeAtOnce) {
+  world();
+  for (int i = 0; i < 20; ++i)
+    world().start_task(world().tools().call({.tool = "spawn_agent",
+                                             .arguments = fmt::format(R"({{"id":"kid{}","prompt":"count"}})", i),
+                                             .context = {.agent_id = kAnn}}));
+  world().advance(1s);
+  EXPECT_EQ(world().roster().owned_by(kAnn).size(), kOwnedMax);
 }
 
 // A9
