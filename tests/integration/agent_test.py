@@ -9,6 +9,7 @@ import signal
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import unittest
 from datetime import datetime
@@ -260,7 +261,6 @@ class Ends(AgentCase):
         self.wait_for_text("ann: after the stop")
 
     def test_text_streams_as_a_draft(self):
-        import threading
         go_on = threading.Event()
         self.addCleanup(go_on.set)
         self.model.at = lambda stage, number: stage == "half" and go_on.wait(PATIENCE)
@@ -272,6 +272,49 @@ class Ends(AgentCase):
         go_on.set()
         self.wait_for_text("ann: Once upon a time there was a bell.")
         self.assertEqual(drafts(), [])
+
+
+class Many(AgentCase):
+    """Two hundred conversations that are thought about at the same time."""
+
+    COUNT = 200
+    KIB_MAX = 256  # a session, beyond its context
+
+    def environment(self):
+        return {**super().environment(), "BELFRY_LLM_SILENCE_TIMEOUT_MS": "60000",
+                "BELFRY_LLM_FIRST_BYTE_TIMEOUT_MS": "60000"}
+
+    def status(self, field):
+        text = Path(f"/proc/{self.server.process.pid}/status").read_text()
+        return next(int(line.split()[1]) for line in text.splitlines() if line.startswith(field + ":"))
+
+    # A1, G18
+    def test_no_thread_and_little_memory_for_each(self):
+        go_on = threading.Event()
+        self.addCleanup(go_on.set)
+        sessions = [self.server.call("POST", "/v1/sessions", {"user": f"p{i}", "agent": "ann"}, 201)["sessionId"]
+                    for i in range(self.COUNT)]
+        self.say("hello")  # what is made once for all of them is there
+        self.wait_for_text("ann: Yes.")
+        threads, before = self.status("Threads"), self.status("VmRSS")
+        self.model.at = lambda stage, number: stage == "half" and go_on.wait(60)
+        asked = len(self.model.requests)
+        for session in sessions:
+            self.server.call("POST", f"/v1/sessions/{session}/messages", {"text": "hello"}, 201)
+        self.model.wait_for(asked + self.COUNT, 60)
+        grown = self.status("VmRSS") - before
+        self.assertEqual(self.status("Threads"), threads)
+        self.assertLessEqual(grown / self.COUNT, self.KIB_MAX, f"{grown} KiB for {self.COUNT} sessions")
+        # Others do not wait for them.
+        self.server.call("POST", "/v1/agents", {"id": "worker", "kind": "external"}, 201)
+        self.send(delayMs=50)
+        got = self.receive(waitMs=5000)
+        self.assertEqual(len(got), 1)
+        go_on.set()
+        for session in sessions:
+            page = f"/v1/sessions/{session}/messages?after=1&waitMs=20000"
+            self.assertEqual(self.server.call("GET", page)["messages"][0]["text"], "Yes.")
+        print(f"{grown / self.COUNT:.1f} KiB a session", file=sys.stderr)
 
 
 class Tls(AgentCase):

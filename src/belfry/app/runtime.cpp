@@ -128,6 +128,7 @@ struct Runtime::Parts {
   Task<Result<std::string>> facts_about(std::string person);
   Task<Result<std::int64_t>> forget_about(std::string person, std::optional<std::int64_t> number);
   Task<void> add_configured_agents();
+  std::string model_metrics() const;
   Task<void> add_default_members();
   void log_start() const;
   void wait_for_signal();
@@ -265,7 +266,8 @@ Result<> Runtime::Parts::open() {
                                 .webhooks = *webhooks,
                                 .tools = *tools,
                                 .times = *times,
-                                .agents = control()},
+                                .agents = control(),
+          .more_metrics = [this] { return model_metrics(); }},
                  server::ServerOptions{.listen_host = listen.host,
                                        .port = listen.port,
                                        .allow_hosts = options.config.allow_hosts,
@@ -298,6 +300,23 @@ Task<void> Runtime::Parts::add_configured_agents() {
       log::error("agent.not_made", "an agent of the settings could not be made",
                  {{"id", id}, {"what", made.error().detail}});
   }
+}
+
+std::string Runtime::Parts::model_metrics() const {
+  if (!model) return {};
+  const llm::Statistics& seen = model->statistics();
+  std::string text = "# TYPE belfry_model_requests_total counter\n";
+  for (const auto& [outcome, count] :
+       {std::pair("answered", seen.answered), std::pair("refused", seen.refused), std::pair("garbled", seen.garbled),
+        std::pair("unavailable", seen.unavailable), std::pair("cancelled", seen.cancelled)})
+    text += fmt::format("belfry_model_requests_total{{outcome=\"{}\"}} {}\n", outcome, count);
+  text += fmt::format(
+      "# TYPE belfry_model_tokens_total counter\n"
+      "belfry_model_tokens_total{{kind=\"prompt\"}} {}\nbelfry_model_tokens_total{{kind=\"completion\"}} {}\n"
+      "# TYPE belfry_model_circuit_opened_total counter\nbelfry_model_circuit_opened_total {}\n"
+      "# TYPE belfry_agents_thinking gauge\nbelfry_agents_thinking {}\n",
+      seen.prompt_tokens, seen.completion_tokens, seen.circuit_opened, planner->thinking());
+  return text;
 }
 
 void Runtime::Parts::log_start() const {

@@ -67,7 +67,7 @@ class HttpServer::Impl {
         hub_(context, clock, served.bus, served.chats, guard_, tasks_, options_.timezone),
         tools_(served.tools, served.chats),
         status_(served.bus, served.store, !options_.token.empty(),
-                [this] { return static_cast<int>(connections_.size()); }) {
+                [this] { return static_cast<int>(connections_.size()); }, std::move(served.more_metrics)) {
     messages_.add_to(router_);
     when_.add_to(router_);
     mailboxes_.add_to(router_);

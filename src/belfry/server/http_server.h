@@ -41,6 +41,7 @@ struct Served {
   tool::Executor& tools;
   const bus::TimeReader& times;
   AgentControl agents;
+  std::function<std::string()> more_metrics;
 };
 
 class HttpServer {

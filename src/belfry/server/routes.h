@@ -220,8 +220,14 @@ class ToolRoutes {
 
 class StatusRoutes {
  public:
-  StatusRoutes(bus::MessageBus& bus, store::Store& store, bool needs_token, std::function<int()> connections)
-      : bus_(bus), store_(store), needs_token_(needs_token), connections_(std::move(connections)) {}
+  // `more_metrics`: lines of parts that the server does not know; may be empty.
+  StatusRoutes(bus::MessageBus& bus, store::Store& store, bool needs_token, std::function<int()> connections,
+               std::function<std::string()> more_metrics)
+      : bus_(bus),
+        store_(store),
+        needs_token_(needs_token),
+        connections_(std::move(connections)),
+        more_metrics_(std::move(more_metrics)) {}
   void add_to(Router& router);
   void stopping() { stopping_ = true; }
 
@@ -234,6 +240,7 @@ class StatusRoutes {
   store::Store& store_;
   bool needs_token_;
   std::function<int()> connections_;
+  std::function<std::string()> more_metrics_;
   bool stopping_ = false;
 };
 

@@ -43,6 +43,7 @@ Task<Response> StatusRoutes::metrics(Request) {
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
   response.body = metrics_text(bus_.totals(), bus_.lateness(), store_.statistics(),
                                static_cast<int>(bus_.recipients().size()), connections_(), bus_.caught_up());
+  if (more_metrics_) response.body += more_metrics_();
   co_return response;
 }
 

@@ -34,7 +34,12 @@ class TestTool final : public tool::Tool {
   const tool::Definition& definition() const override { return definition_; }
   bool is_slow() const override { return slow_; }
   bool is_deferred() const override { return deferred_; }
-  Task<Result<std::string>> call(tool::ToolContext, std::string) override { co_return std::string(R"({"ok":true})"); }
+  Task<Result<std::string>> call(tool::ToolContext, std::string) override {
+    if (work) co_await work();
+    co_return std::string(R"({"ok":true})");
+  }
+
+  std::function<Task<void>()> work;
 
  private:
   tool::Definition definition_;
@@ -245,6 +250,30 @@ TEST_F(PlannerTest, ConversationsDoNotWaitForEachOther) {
   for (const std::string& session : sessions) EXPECT_EQ(texts(session).size(), 2u);
 }
 
+// A1, G18
+TEST_F(PlannerTest, TwoHundredConversationsThatAreThoughtAboutDelayNobody) {
+  const auto delivered = [](bool beside) {
+    World one;
+    EXPECT_TRUE(one.run(one.roster().add(kAnn, {})));
+    one.model().answer = [](const llm::ChatRequest&) { return says("yes", 30s); };
+    for (int i = 0; beside && i < 200; ++i) {
+      const std::string person = fmt::format("p{}", i);
+      EXPECT_TRUE(one.run(one.chats().add_person(person)));
+      const auto opened = one.run(one.chats().open({.people = {person}, .agents = {kAnn}}));
+      EXPECT_TRUE(one.run(one.chats().post({.session = opened->session.id, .text = "hi"})));
+    }
+    for (int i = 0; i < 100; ++i) one.send({.delay = Millis{i * 377}});
+    std::vector<Millis> late;
+    for (int i = 0; i < 40; ++i) {
+      one.advance(1s);
+      for (const bus::Delivery& message : one.drain()) late.push_back(message.delivered_at - message.deliver_at);
+    }
+    if (beside) EXPECT_EQ(one.model().most_under_way, 200);
+    return late;
+  };
+  EXPECT_EQ(delivered(true), delivered(false));
+}
+
 // A1
 TEST_F(PlannerTest, ARuntimeIsDroppedWhenIdleAndReadAgainWhenNeeded) {
   const std::string session = open_private();
@@ -352,6 +381,32 @@ TEST_F(PlannerTest, AnAgentMaySayNothing) {
   world().advance(1s);
   EXPECT_EQ(texts(session), Texts{"user: ok bye"});
   EXPECT_EQ(turn_of().state, TurnState::done);
+}
+
+TEST_F(PlannerTest, ToolsThatTakeTheirTimeRunBesideEachOther) {
+  options.more_tools = [this] {
+    std::vector<std::unique_ptr<tool::Tool>> tools;
+    for (const char* const name : {"dig", "paint"}) {
+      auto tool = std::make_unique<TestTool>(name, "takes five seconds", true, false);
+      tool->work = [this]() -> Task<void> {
+        Wake wake;
+        co_await w->clock().sleep_until(w->clock().now().boot + 5s, wake);
+      };
+      tools.push_back(std::move(tool));
+    }
+    return tools;
+  };
+  const std::string session = open_private();
+  script({calls({{"a", "dig", "{}"}, {"b", "list_messages", "{}"}, {"c", "paint", "{}"}}), says("done")});
+  post(session, "go");
+  world().advance(4999ms);
+  EXPECT_EQ(world().model().asked.size(), 1u);
+  world().advance(1ms);
+  EXPECT_EQ(texts(session).back(), "ann: done");
+  const auto& messages = asked(1).messages;
+  ASSERT_GE(messages.size(), 4u);
+  EXPECT_EQ(messages[messages.size() - 3].call_id, "s0c0") << "results stand in the order of the calls";
+  EXPECT_EQ(messages[messages.size() - 1].call_id, "s0c2");
 }
 
 // A4
