@@ -34,7 +34,6 @@ constexpr Millis kDraftEvery{100};
 constexpr Millis kWaitFirst{5'000};
 constexpr Millis kWaitLongest{300'000};
 constexpr std::size_t kDetailBytesMax = 300;
-constexpr const char* kMerged = "another turn has read it";
 
 std::string shortened(const std::string& text) { return belfry::shortened(text, kDetailBytesMax); }
 
@@ -142,21 +141,6 @@ Task<Result<>> Thought::run() {
 
 // --- beginning ---
 
-// A turn that waited for its model reads what was said meanwhile, too; unless the turn of what was said has read it all.
-void Thought::begin_again(store::Connection& connection, Begun& begun, const bus::Delivery& message, WallTime now) {
-  Turn& turn = begun.turn;
-  if (!begun.session) return;
-  const auto line = turn.payload.empty() ? chat::ChatTables::find_line(connection, line_id(message)) : std::nullopt;
-  if (line && line->seq <= TurnTables::read_to(connection, turn.agent, turn.conversation)) {
-    turn.state = TurnState::merged;
-    turn.why = kMerged;
-    turn.ended_at = now;
-  } else {
-    turn.up_to = begun.session->last_seq;
-  }
-  TurnTables::put(connection, turn);
-}
-
 Result<Thought::Begun> Thought::begin_in(store::Connection& connection, Turn turn, const bus::Delivery& message,
                                          const Profile& profile, const PlannerOptions& options, WallTime now) {
   TurnTables::drop_old(connection, to_ms(now - options.retention));
@@ -165,12 +149,17 @@ Result<Thought::Begun> Thought::begin_in(store::Connection& connection, Turn tur
   if (has_log(turn.conversation)) session = chat::ChatTables::find(connection, turn.conversation);
   if (session && session->session.has(turn.agent)) begun.session = session->session;
   const auto known = TurnTables::find(connection, turn.agent, turn.message);
-  if (known && known->state != TurnState::waiting) {
+  if (known) begun.steps = TurnTables::steps(connection, turn.agent, turn.message);
+  // One that has not begun to act looks again: a later one may have read its message meanwhile.
+  const bool goes_on = known && (has_ended(known->state) || !begun.steps.empty());
+  if (goes_on) {
     begun.turn = *known;
-    begun.steps = TurnTables::steps(connection, turn.agent, turn.message);
     begun.spend = TurnTables::spent(connection, turn.task);
-    if (known->state == TurnState::open && begun.steps.empty()) begin_again(connection, begun, message, now);
     return begun;
+  }
+  if (known) {
+    turn.failures = known->failures;
+    turn.failing_since = known->failing_since;
   }
 
   Occasion occasion{.now = now, .written_at = message.created_at, .last_said_at = message.created_at};
@@ -196,12 +185,13 @@ Result<Thought::Begun> Thought::begin_in(store::Connection& connection, Turn tur
                                                          : TurnState::open;
   if (is_read) {
     turn.state = TurnState::merged;
-    turn.why = kMerged;
+    turn.why = "an earlier turn has read it";
   }
   begun.wait = decision.wait;
   if (has_ended(turn.state)) turn.ended_at = now;
   TurnTables::put(connection, turn);
-  const Spend more{.turns = turn.state == TurnState::open ? 1 : 0};
+  const bool counts = turn.state == TurnState::open && !(known && known->state == TurnState::open);
+  const Spend more{.turns = counts ? 1 : 0};
   begun.spend = TurnTables::spend(connection, turn.task, more, to_ms(now));
   begun.turn = std::move(turn);
   return begun;

@@ -36,7 +36,6 @@ class Thought {
   Task<Result<Begun>> begin();
   static Result<Begun> begin_in(store::Connection& connection, Turn turn, const bus::Delivery& message,
                                 const Profile& profile, const PlannerOptions& options, WallTime now);
-  static void begin_again(store::Connection& connection, Begun& begun, const bus::Delivery& message, WallTime now);
   Task<Result<>> think_and_act();
   Task<Result<>> read_material();
   Material material_from(store::Connection& connection) const;
