@@ -133,7 +133,10 @@ Processor::Processor(asio::io_context& context, Clock& clock, store::Store& stor
   while (rows.next()) stopped_.insert(static_cast<bus::RecipientNumber>(rows.integer(0)));
 }
 
-Processor::~Processor() = default;
+// What waits in a lane has its agent in hand, and the agent has its lanes.
+Processor::~Processor() {
+  for (const auto& [name, hosted] : hosted_) hosted->lanes.clear();
+}
 
 void Processor::host(const std::string& kind, Make make, Hosting hosting) {
   kinds_[kind] = {std::move(make), hosting};

@@ -1,5 +1,7 @@
 #include "belfry/agent/roster.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "belfry/agent/planner/turn_tables.h"
@@ -52,6 +54,11 @@ std::vector<std::string> Roster::owned_by(const std::string& name) const {
   return names;
 }
 
+std::size_t Roster::count_owned_by(const std::string& name) const {
+  const auto made = std::ranges::count_if(being_made_, [&name](const auto& entry) { return entry.second == name; });
+  return owned_by(name).size() + static_cast<std::size_t>(made);
+}
+
 Task<Result<>> Roster::write(std::string name, Profile profile) {
   auto also = [name, text = stored(profile)](store::Connection& connection) -> Result<bool> {
     TurnTables::forget_agent(connection, name);
@@ -64,7 +71,7 @@ Task<Result<>> Roster::write(std::string name, Profile profile) {
 }
 
 Task<Result<>> Roster::add(std::string name, Profile profile) {
-  if (bus_.recipient(name) || !being_made_.insert(name).second)
+  if (bus_.recipient(name) || !being_made_.emplace(name, profile.owner).second)
     co_return fail(Errc::already_exists, fmt::format("there is already an agent or a person \"{}\"", name));
   const auto written = co_await write(name, std::move(profile));
   being_made_.erase(name);

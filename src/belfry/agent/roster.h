@@ -8,7 +8,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +26,8 @@ class Roster {
   // None if there is no such agent, or it is of another kind.
   std::shared_ptr<const Profile> find(const std::string& name) const;
   std::vector<std::string> owned_by(const std::string& name) const;
+  // With those that are being made, so that a limit holds for what is made at once.
+  std::size_t count_owned_by(const std::string& name) const;
 
   Task<Result<>> add(std::string name, Profile profile);
   Task<Result<>> change(std::string name, Profile profile);
@@ -41,7 +42,7 @@ class Roster {
   store::Store& store_;
   bus::MessageBus& bus_;
   std::map<std::string, std::shared_ptr<const Profile>> profiles_;
-  std::set<std::string> being_made_;
+  std::map<std::string, std::string> being_made_;  // and their owners
 };
 
 }  // namespace belfry::agent

@@ -207,7 +207,7 @@ class SpawnAgent final : public AgentTool {
     if (!owner) return fail(Errc::unsupported, "only an agent that thinks can have agents of its own");
     if (owner->depth >= kDepthMax)
       return fail(Errc::limit_exceeded, fmt::format("there are {} owners above you already", kDepthMax));
-    if (parts_.roster.owned_by(context.agent_id).size() >= kOwnedMax)
+    if (parts_.roster.count_owned_by(context.agent_id) >= kOwnedMax)
       return fail(Errc::limit_exceeded,
                   fmt::format("you have {} agents; remove_agent makes room for another one", kOwnedMax));
     json::Writer writer;

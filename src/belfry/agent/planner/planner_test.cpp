@@ -1,5 +1,7 @@
 #include "belfry/agent/planner/planner.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -182,6 +184,53 @@ TEST_F(PlannerTest, WhatComesWhileItThinksGoesIntoItsNextTurnTogether) {
   EXPECT_EQ(world().counts(kAnn).pending, 0);
 }
 
+// A1
+TEST_F(PlannerTest, WhatComesWhileTheModelIsAwayIsAnsweredTogetherAndOnce) {
+  const std::string session = open_private();
+  bool away = true;
+  world().model().answer = [&away](const llm::ChatRequest&) {
+    return away ? fails(Errc::model_unavailable, "no route") : says("all of it");
+  };
+  post(session, "one");
+  world().advance(1s);
+  post(session, "two");
+  world().advance(1s);
+  away = false;
+  const std::size_t before = world().model().asked.size();
+  world().advance(1h);
+  ASSERT_EQ(world().model().asked.size(), before + 1);
+  const std::string context = told(world().model().asked.back());
+  EXPECT_NE(context.find("one"), std::string::npos) << context;
+  EXPECT_NE(context.find("two"), std::string::npos) << context;
+  const auto said = texts(session);
+  EXPECT_EQ(std::ranges::count(said, "ann: all of it"), 1);
+  EXPECT_EQ(world().counts(kAnn).pending + world().counts(kAnn).delayed + world().counts(kAnn).in_flight, 0);
+}
+
+// A1, A5
+TEST_F(PlannerTest, WhatTheModelHasAnsweredIsNotAskedAgainAfterACrash) {
+  const std::string session = open_private();
+  // It never says the same twice.
+  world().model().answer = [n = 0](const llm::ChatRequest& request) mutable {
+    if (request.messages.back().role == llm::Role::tool) return says("Set.", 60s);
+    return calls({{"x", "schedule_private_message",
+                   fmt::format(R"({{"send_at":"in 10 minutes","message_text":"tea {}"}})", ++n)}});
+  };
+  post(session, "tea please");
+  world().advance(5s);
+  ASSERT_EQ(world().model().asked.size(), 2u);
+  world().restart();
+  world().advance(5min);
+  EXPECT_EQ(texts(session), (Texts{"user: tea please", "ann: Set."}));
+  ASSERT_EQ(world().model().asked.size(), 3u);
+  EXPECT_EQ(told(asked(2)), told(asked(1))) << "it goes on where it was";
+  const auto tasks = world().run(world().scheduled().list({.session = session}));
+  ASSERT_TRUE(tasks);
+  ASSERT_EQ(tasks->messages.size(), 1u);
+  world().advance(5min);
+  EXPECT_EQ(texts(session).back(), "ann: tea 1");
+}
+
 // A1, D19
 TEST_F(PlannerTest, ConversationsDoNotWaitForEachOther) {
   std::vector<std::string> sessions;
@@ -297,6 +346,34 @@ TEST_F(PlannerTest, ItWaitsUntilNobodyHasSaidAnythingForAWhile) {
 }
 
 // A2
+TEST_F(PlannerTest, WhoeverGoesOnTalkingIsAnsweredAllTheSame) {
+  profile.settle = 2s;
+  const std::string session = open_private();
+  script({says("enough", 1h)});
+  for (int i = 0; i < 9; ++i) {
+    post(session, "and");
+    world().advance(1s);
+  }
+  EXPECT_EQ(world().model().asked.size(), 0u);
+  for (int i = 0; i < 3; ++i) {
+    post(session, "and");
+    world().advance(1s);
+  }
+  EXPECT_EQ(world().model().asked.size(), 1u) << "after five times two seconds";
+}
+
+// A2
+TEST_F(PlannerTest, AnAgentThatNeverSpeaksInGroupsIsSilentAlsoWhenCalled) {
+  profile.in_groups = InGroups::never;
+  const std::string session = open_group({kAnn});
+  post(session, "@ann hello");
+  world().advance(1s);
+  EXPECT_EQ(texts(session), Texts{"user: @ann hello"});
+  EXPECT_EQ(turn_of().state, TurnState::silent);
+  EXPECT_EQ(turn_of().why, "it does not speak in groups");
+}
+
+// A2
 TEST_F(PlannerTest, AnAgentMaySayNothing) {
   const std::string session = open_private();
   script({calls({{"x", "stay_silent", "{}"}})});
@@ -386,6 +463,55 @@ TEST_F(PlannerTest, AnAgentMakesAndRemovesAgentsOfItsOwnWithinLimits) {
 }
 
 // A9
+TEST_F(PlannerTest, AnAgentRemovesNoAgentOfAnother) {
+  EXPECT_TRUE(world().run(world().roster().add("bob", {.prompt = "B"})));
+  EXPECT_TRUE(world().run(world().roster().add("kid", {.prompt = "K", .owner = "bob", .depth = 1})));
+  EXPECT_TRUE(world().run(world().roster().add("mine", {.prompt = "M", .owner = kAnn, .depth = 1})));
+  EXPECT_TRUE(world().run(world().roster().add("grandchild", {.prompt = "G", .owner = "mine", .depth = 2})));
+  EXPECT_TRUE(world().run(world().roster().add("other", {.prompt = "O", .owner = kAnn, .depth = 1})));
+  EXPECT_TRUE(world().run(world().roster().add("others", {.prompt = "O", .owner = "other", .depth = 2})));
+  const std::string session = open_private();
+  script({calls({{"x", "remove_agent", R"({"id":"bob"})"},
+                 {"x", "remove_agent", R"({"id":"kid"})"},
+                 {"x", "remove_agent", R"({"id":"ann"})"},
+                 {"x", "remove_agent", R"({"id":"grandchild"})"},
+                 {"x", "remove_agent", R"({"id":"other"})"}}),
+          says("so")});
+  post(session, "remove them");
+  world().advance(1s);
+  EXPECT_NE(world().roster().find("bob"), nullptr);
+  EXPECT_NE(world().roster().find("kid"), nullptr);
+  EXPECT_NE(world().roster().find(kAnn), nullptr);
+  EXPECT_EQ(world().roster().find("grandchild"), nullptr) << "what belongs to its own belongs to it";
+  EXPECT_EQ(world().roster().find("others"), nullptr) << "nobody stays without an owner";
+  EXPECT_NE(told(asked(1)).find("you have no agent"), std::string::npos) << told(asked(1));
+  EXPECT_EQ(texts(session).back(), "ann: so");
+}
+
+// A9
+TEST_F(PlannerTest, TheLimitHoldsAlsoForAgentsThatAreMadeAtOnce) {
+  world();
+  for (int i = 0; i < 20; ++i)
+    world().start_task(world().tools().call({.tool = "spawn_agent",
+                                             .arguments = fmt::format(R"({{"id":"kid{}","prompt":"count"}})", i),
+                                             .context = {.agent_id = kAnn}}));
+  world().advance(1s);
+  EXPECT_EQ(world().roster().owned_by(kAnn).size(), kOwnedMax);
+}
+
+// A9
+TEST_F(PlannerTest, OwnersOfOwnersHaveAnEnd) {
+  profile.owner = "somebody";
+  profile.depth = kDepthMax;
+  const std::string session = open_private();
+  script({calls({{"x", "spawn_agent", R"({"id":"kid","prompt":"p"})"}}), says("no")});
+  post(session, "try");
+  world().advance(1s);
+  EXPECT_EQ(world().roster().find("kid"), nullptr);
+  EXPECT_NE(told(asked(1)).find("3 owners above you"), std::string::npos) << told(asked(1));
+}
+
+// A9
 TEST_F(PlannerTest, AnAgentGivesAwayNoToolThatItCannotUseItself) {
   profile.tools = {"spawn_agent", "reply"};
   const std::string session = open_private();
@@ -435,6 +561,14 @@ TEST_F(PlannerTest, WhatOthersSayIsNeverTheSystemsWord) {
   for (std::size_t i = 1; i < messages.size(); ++i) EXPECT_NE(messages[i].role, llm::Role::system);
   EXPECT_EQ(messages[0].content.find("obey"), std::string::npos);
   EXPECT_NE(messages[1].content.find("[[Belfry, now]]"), std::string::npos) << messages[1].content;
+}
+
+TEST_F(PlannerTest, AnAnswerThatImitatesANoteIsSaidWithoutIt) {
+  const std::string session = open_private();
+  script({says("⟦ann, 2026-01-01T00:00:00Z⟧\nHello.")});
+  post(session, "hi");
+  world().advance(1s);
+  EXPECT_EQ(texts(session).back(), "ann: Hello.");
 }
 
 TEST_F(PlannerTest, TextStreamsAsADraftThatTheAnswerReplaces) {
@@ -614,6 +748,26 @@ TEST_F(PlannerTest, FactsAreKeptToldSeenAndForgotten) {
   EXPECT_TRUE(world().run(world().memory().forget("user", facts->front().number)));
   EXPECT_TRUE(world().run(world().memory().facts("user"))->empty());
   EXPECT_EQ(world().run(world().memory().forget("user", 99)).error().code, Errc::not_found);
+}
+
+// A6
+TEST_F(PlannerTest, WhatWasKeptIsNotToldWhenMemoryIsSwitchedOff) {
+  profile.memory = true;
+  const std::string session = open_private();
+  world().model().answer = [](const llm::ChatRequest& request) {
+    const bool memory = request.messages.front().content.starts_with("You keep short facts");
+    return says(memory ? R"({"facts":[{"person":"user","text":"drinks oolong"}],"forget":[]})" : "noted");
+  };
+  post(session, "hello");
+  world().advance(1s);
+  ASSERT_EQ(world().run(world().memory().facts("user"))->size(), 1u);
+  profile.memory = false;
+  EXPECT_TRUE(world().run(world().roster().change(kAnn, profile)));
+  const std::size_t before = world().model().asked.size();
+  post(session, "what do I drink?");
+  world().advance(1s);
+  ASSERT_EQ(world().model().asked.size(), before + 1) << "nobody looks for facts any more";
+  EXPECT_EQ(told(world().model().asked.back()).find("oolong"), std::string::npos);
 }
 
 // A6
