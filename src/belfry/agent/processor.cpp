@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -42,10 +41,10 @@ struct Processor::Hosted {
   std::shared_ptr<Agent> agent;  // shared with a handler that was given up and still uses it
   // Conversations that somebody works on, with the messages that wait for that to end.
   std::unordered_map<std::string, std::deque<std::shared_ptr<Turn>>> lanes;
-  std::unordered_set<std::shared_ptr<Turn>> at_work;  // in those
-  std::size_t turns = 0;                              // messages in all of it
-  bool waiting = false;                               // for its turn
-  bool working = false;                               // on a message; with lanes: on getting one
+  std::vector<std::weak_ptr<Turn>> at_work;  // in those
+  std::size_t turns = 0;                     // messages in all of it
+  bool waiting = false;                      // for its turn
+  bool working = false;                      // on a message; with lanes: on getting one
   bool came_meanwhile = false;
   bool gone = false;  // removed; whoever has its name now is another
 };
@@ -208,7 +207,8 @@ void Processor::left(const std::string& name) {
     turns.clear();
   }
   const auto at_work = hosted.at_work;  // one that is cancelled may leave the list
-  for (const std::shared_ptr<Turn>& turn : at_work) abandon(*turn);
+  for (const std::weak_ptr<Turn>& one : at_work)
+    if (const auto turn = one.lock()) abandon(*turn);
   hosted_.erase(found);
 }
 
@@ -305,9 +305,9 @@ Task<void> Processor::enter_lane(std::shared_ptr<Turn> turn) {
 Task<void> Processor::go_on(std::shared_ptr<Turn> turn) {
   const std::shared_ptr<Hosted> hosted = turn->hosted;
   let_go(*turn);
-  hosted->at_work.insert(turn);
+  hosted->at_work.push_back(turn);
   co_await work(turn);
-  hosted->at_work.erase(turn);
+  std::erase_if(hosted->at_work, [&turn](const std::weak_ptr<Turn>& one) { return one.lock() == turn; });
   leave_slot(*turn);
   --hosted->turns;
   const auto lane = hosted->lanes.find(turn->lane);

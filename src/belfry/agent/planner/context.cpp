@@ -242,7 +242,8 @@ Cut cut(std::vector<Item> items, std::size_t budget_bytes) {
 std::vector<ChatMessage> notes(const Material& material, bool something_is_missing) {
   std::vector<ChatMessage> all;
   std::string facts;
-  for (const Fact& fact : material.facts) facts += fmt::format("\n- {}: {}", fact.person, without_brackets(fact.text));
+  for (const Fact& fact : material.facts)
+    facts += fmt::format("\n- {}: {}", fact.person, json::quoted(without_brackets(fact.text)));
   if (!facts.empty())
     all.push_back({.role = Role::user, .content = note("what is known from earlier conversations") + facts});
   if (material.summary)
