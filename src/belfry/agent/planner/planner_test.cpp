@@ -207,6 +207,7 @@ TEST_F(PlannerTest, WhatComesWhileTheModelIsAwayIsAnsweredTogetherAndOnce) {
   EXPECT_NE(context.find("two"), std::string::npos) << context;
   const auto said = texts(session);
   EXPECT_EQ(std::ranges::count(said, "ann: all of it"), 1);
+  EXPECT_EQ(said.size(), 4u) << "and the word that the model is away stands there once";
   EXPECT_EQ(world().counts(kAnn).pending + world().counts(kAnn).delayed + world().counts(kAnn).in_flight, 0);
 }
 

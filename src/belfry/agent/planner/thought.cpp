@@ -627,10 +627,17 @@ Task<Result<>> Thought::wait_for_model(Error error) {
   for (int i = 0; i < turn_.failures && wait < kWaitLongest; ++i) wait *= 3;
   ++turn_.failures;
   turn_.why = what;
-  BELFRY_CO_CHECK(co_await notice(
-      "busy",
-      fmt::format("The model does not answer at the moment ({}). I go on trying, and answer as soon as it does.", what),
-      fmt::format("模型暂时没有回应（{}）。我会继续尝试，一有回应就答复你。", what)));
+  auto look = [turn = turn_](store::Connection& connection) -> Result<bool> {
+    return TurnTables::another_fails(connection, turn);
+  };
+  BELFRY_CO_TRY(const bool was_told, co_await parts().store.read<bool>(std::move(look)));
+  if (!was_told) {
+    BELFRY_CO_CHECK(co_await notice(
+        "busy",
+        fmt::format("The model does not answer at the moment ({}). I go on trying, and answer as soon as it does.",
+                    what),
+        fmt::format("模型暂时没有回应（{}）。我会继续尝试，一有回应就答复你。", what)));
+  }
   BELFRY_CO_CHECK(co_await store_turn());
   log::warn("agent.waits_for_model", "no model can be reached; the turn is taken again later",
             {{"id", turn_.agent}, {"message", turn_.message}, {"failures", turn_.failures}});

@@ -177,6 +177,14 @@ std::vector<Turn> TurnTables::list(Connection& connection, const std::string& ag
   return turns;
 }
 
+bool TurnTables::another_fails(Connection& connection, const Turn& turn) {
+  auto rows = connection.query(
+      "SELECT 1 FROM turn WHERE agent = ?1 AND conversation = ?2 AND message <> ?3 AND state = 'open'"
+      " AND failing_ms IS NOT NULL LIMIT 1",
+      turn.agent, turn.conversation, turn.message);
+  return rows.next();
+}
+
 std::vector<std::string> TurnTables::cancel_open(Connection& connection, const std::string& agent,
                                                  const std::string& conversation, std::int64_t now_ms) {
   std::vector<std::string> messages;

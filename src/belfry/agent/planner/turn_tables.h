@@ -83,6 +83,8 @@ class TurnTables {
                                   const std::string& conversation, int limit);
   static std::vector<Turn> list(store::Connection& connection, const std::string& agent, int limit);
 
+  // Whether another turn of the conversation waits for its model already.
+  static bool another_fails(store::Connection& connection, const Turn& turn);
   // Ends those of a conversation that wait for something. Returns their messages.
   static std::vector<std::string> cancel_open(store::Connection& connection, const std::string& agent,
                                               const std::string& conversation, std::int64_t now_ms);
