@@ -1,7 +1,7 @@
 // The lines of a conversation reach the screen once and in order, whatever happens to the connection, the page or the server.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { assertDense, bubble, closeBrowser, interpose, newContext, online, openPanel, shownSeqs, shownTexts, type, until, withServer } from "./support.mjs";
+import { assertDense, bubble, closeBrowser, composer, interpose, newContext, online, openPanel, shownSeqs, shownTexts, type, until, withServer } from "./support.mjs";
 
 after(closeBrowser);
 
@@ -131,6 +131,7 @@ test("a frame that comes twice or is missing makes no double and no gap", withSe
 test("what is typed while the server is away is sent once, in order, when it is back", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
+  await composer(page).waitFor();
   await server.end("SIGKILL");
   await page.waitForSelector(".bar-offline");
   await page.getByText("Offline. What you type is kept and sent later.").waitFor();
@@ -149,6 +150,7 @@ test("what is typed while the server is away is sent once, in order, when it is 
 test("a conversation of nothing but what waits can be scrolled, and all of it is sent once", withServer(async (server, context) => {
   const session = await server.session();
   const page = await openPanel(context, server, session);
+  await composer(page).waitFor();
   await server.end("SIGKILL");
   await page.waitForSelector(".bar-offline");
   const texts = Array.from({ length: 40 }, (_, index) => `waits ${index}\nand\nwaits`);
@@ -171,6 +173,7 @@ test("what a tab had not sent when it was closed is sent once by another", withS
   const session = await server.session();
   const page = await openPanel(context, server, session);
   const other = await openPanel(context, server, session);
+  for (const each of [page, other]) await composer(each).waitFor();
   await server.end("SIGKILL");
   await page.waitForSelector(".bar-offline");
   await type(page, "left behind");

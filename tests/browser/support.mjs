@@ -208,8 +208,13 @@ export function bubble(page, seq) {
   return page.locator(`[data-seq="${seq}"]`);
 }
 
+/** Where one types; there once the conversation is. */
+export function composer(page) {
+  return page.getByRole("textbox", { name: /Write a message|写一条消息/ });
+}
+
 export async function type(page, text) {
-  await page.getByRole("textbox", { name: /Write a message|写一条消息/ }).fill(text);
+  await composer(page).fill(text);
   await page.keyboard.press("Enter");
 }
 

@@ -238,7 +238,8 @@ class Tools(ChatCase):
         tools = {tool["function"]["name"] for tool in self.server.call("GET", "/v1/tools")["tools"]}
         private = {"schedule_private_message", "list_scheduled_private_messages", "cancel_scheduled_private_message",
                    "reschedule_scheduled_private_message"}
-        everywhere = {"send_message", "ask", "list_messages", "cancel_message", "reschedule_message"}
+        everywhere = {"send_message", "ask", "list_messages", "cancel_message", "reschedule_message", "reply",
+                      "stay_silent", "tool_search", "spawn_agent", "remove_agent"}
         self.assertEqual(tools, private | everywhere)
         group = self.open(kind="group", user=None, users=["ann", "bob"])
         offered = self.server.call("GET", f"/v1/tools?session={group}")["tools"]

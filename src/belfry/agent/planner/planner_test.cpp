@@ -591,6 +591,20 @@ TEST_F(PlannerTest, TextStreamsAsADraftThatTheAnswerReplaces) {
   EXPECT_EQ(hearing.heard, (Texts{"story", "~Once", "~Once upon", "~Once upon a time", "(over)", "Once upon a time"}));
 }
 
+TEST_F(PlannerTest, TheEndOfABurstIsShownBeforeTheNextPieceComes) {
+  const std::string session = open_private();
+  ScriptedAnswer slow = says("Once upon a time", 240ms);
+  slow.drafts = {"O", "On", "Onc", "Once", "Once u"};
+  script({slow});
+  post(session, "story");
+  world().advance(145ms);  // pieces every 40 ms; the first was shown 105 ms ago
+  ASSERT_EQ(world().chats().drafts(session).size(), 1u);
+  EXPECT_EQ(world().chats().drafts(session)[0].text, "Onc");
+  world().advance(1s);
+  EXPECT_EQ(texts(session).back(), "ann: Once upon a time");
+  EXPECT_TRUE(world().chats().drafts(session).empty());
+}
+
 TEST_F(PlannerTest, ThePersonCanStopIt) {
   const std::string session = open_private();
   script({says("never", 60s), says("next")});

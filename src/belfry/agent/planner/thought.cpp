@@ -70,38 +70,67 @@ bool has_ended(TurnState state) { return state != TurnState::open && state != Tu
 
 }  // namespace
 
-// Shows what is being written to whoever looks at the conversation.
+// Shows what is being written to whoever looks at the conversation: not every letter, but the last one of a burst, too.
 class Thought::DraftProgress final : public llm::Progress {
  public:
   DraftProgress(Planner& planner, std::string session, std::string agent, std::string draft)
-      : planner_(planner), session_(std::move(session)), agent_(std::move(agent)), draft_(std::move(draft)) {}
+      : state_(std::make_shared<State>(planner, std::move(session),
+                                       chat::Draft{std::move(draft), std::move(agent), ""})) {}
+  ~DraftProgress() override { end(); }
 
   void wrote(std::string_view text) override {
-    if (session_.empty()) return;
-    const BootTime now = planner_.parts_.clock.now().boot;
-    if (shown_ && now < *shown_ + kDraftEvery) return;
-    shown_ = now;
-    show(without_notes(text));
+    if (state_->session.empty()) return;
+    state_->latest = without_notes(text);
+    if (state_->waiting) return;
+    const BootTime now = state_->planner.parts_.clock.now().boot;
+    if (!state_->shown || now >= *state_->shown + kDraftEvery) return show(state_);
+    state_->waiting = true;
+    state_->planner.tasks_.spawn("a draft", show_later(state_));
   }
   // It will not be said.
   void give_up() {
-    if (shown_) show("");
+    end();
+    state_->latest.clear();
+    if (state_->shown) show(state_);
   }
 
  private:
-  void show(std::string text) {
-    if (planner_.closed_) return;
-    planner_.tasks_.spawn("a draft", draft(planner_.parts_.chats, session_, {draft_, agent_, std::move(text)}));
+  // Shared with the one who shows it later.
+  struct State {
+    State(Planner& one, std::string where, chat::Draft empty)
+        : planner(one), session(std::move(where)), draft(std::move(empty)) {}
+    Planner& planner;
+    std::string session;
+    chat::Draft draft;
+    std::string latest;
+    std::optional<BootTime> shown;
+    bool waiting = false;
+    bool over = false;
+    Wake wake;
+  };
+
+  void end() {
+    state_->over = true;
+    state_->wake.ring();
   }
-  static Task<void> draft(chat::Chats& chats, std::string session, chat::Draft draft) {
+  static void show(const std::shared_ptr<State>& state) {
+    if (state->planner.closed_) return;
+    state->shown = state->planner.parts_.clock.now().boot;
+    state->draft.text = state->latest;
+    state->planner.tasks_.spawn("a draft", put(state->planner.parts_.chats, state->session, state->draft));
+  }
+  static Task<void> show_later(std::shared_ptr<State> state) {
+    const BootTime due = *state->shown + kDraftEvery;
+    Clock& clock = state->planner.parts_.clock;
+    while (!state->over && clock.now().boot < due) co_await clock.sleep_until(due, state->wake);
+    state->waiting = false;
+    if (!state->over) show(state);
+  }
+  static Task<void> put(chat::Chats& chats, std::string session, chat::Draft draft) {
     co_await chats.draft(std::move(session), std::move(draft));
   }
 
-  Planner& planner_;
-  std::string session_;
-  std::string agent_;
-  std::string draft_;
-  std::optional<BootTime> shown_;
+  std::shared_ptr<State> state_;
 };
 
 Thought::Thought(Planner& planner, std::shared_ptr<const Profile> profile, bus::Delivery message, Hands& hands)
