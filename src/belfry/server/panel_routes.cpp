@@ -27,13 +27,15 @@ Response answer(const PanelFile& file, const Request& request) {
   return response;
 }
 
+// `file` is one of the routes' own, which outlive every request.
+Task<Response> serve(const PanelFile& file, Request request) { co_return answer(file, request); }
+
 }  // namespace
 
 // The panel holds no secrets: a browser gets it without a token, and the page asks for one.
 void PanelRoutes::add_to(Router& router) {
   for (const PanelFile& file : files_)
-    router.add_public(Method::get, file.path,
-                      [&file](Request request) -> Task<Response> { co_return answer(file, request); });
+    router.add_public(Method::get, file.path, [&file](Request request) { return serve(file, std::move(request)); });
 }
 
 }  // namespace belfry::server
