@@ -52,12 +52,17 @@ std::string_view word(Errc code) {
     case Errc::model_unavailable: return "model_unavailable";
     case Errc::model_refused: return "model_refused";
     case Errc::model_garbled: return "model_garbled";
+    case Errc::invalid_schedule: return "invalid_schedule";
+    case Errc::invalid_plan: return "invalid_plan";
+    case Errc::plugin_failed: return "plugin_failed";
+    case Errc::not_configured: return "not_configured";
+    case Errc::interrupted: return "interrupted";
   }
   assertion_failed("a known error code", __FILE__, __LINE__);
 }
 
 std::optional<Errc> parse_errc(std::string_view text) {
-  for (int i = 0; i <= static_cast<int>(Errc::model_garbled); ++i)
+  for (int i = 0; i <= static_cast<int>(Errc::interrupted); ++i)
     if (word(static_cast<Errc>(i)) == text) return static_cast<Errc>(i);
   return std::nullopt;
 }

@@ -56,7 +56,12 @@ enum class Errc {
   bad_signature,
   model_unavailable,
   model_refused,
-  model_garbled,  // the last one: parse_errc() goes up to here
+  model_garbled,
+  invalid_schedule,
+  invalid_plan,
+  plugin_failed,
+  not_configured,
+  interrupted,  // the last one: parse_errc() goes up to here
 };
 
 std::string_view word(Errc code);
