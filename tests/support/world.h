@@ -21,9 +21,12 @@
 #include "belfry/chat/private_messages.h"
 #include "belfry/chat/webhooks.h"
 #include "belfry/clock/simulated_clock.h"
+#include "belfry/run/runs.h"
+#include "belfry/run/tools.h"
 #include "belfry/tool/builtin/builtin.h"
 #include "belfry/tool/executor.h"
 #include "tests/support/scripted_client.h"
+#include "tests/support/scripted_host.h"
 #include "tests/support/scripted_model.h"
 #include "tests/support/simulated_store.h"
 
@@ -45,6 +48,9 @@ class World {
     std::function<void(agent::Processor&)> host;  // who runs agents, in every life
     agent::PlannerOptions planner;
     std::function<std::vector<std::unique_ptr<tool::Tool>>()> more_tools;
+    run::RunsOptions runs;
+    std::vector<std::shared_ptr<const plugin::Plugin>> plugins;
+    bool drafts = false;  // progress texts are written by the model
     std::size_t reserve = 0;
   };
 
@@ -70,6 +76,13 @@ class World {
   agent::Planner& planner() { return life_->planner; }
   agent::Memory& memory() { return life_->memory; }
   ModelScript& model() { return model_; }
+  run::Runs& runs() { return life_->runs; }
+  HostScript& host() { return host_; }
+  // Other plugins, as if somebody had changed the folder.
+  void set_plugins(std::vector<std::shared_ptr<const plugin::Plugin>> plugins) {
+    options_.plugins = std::move(plugins);
+    life_->offer.set(options_.plugins);
+  }
   SimulatedClock& clock() { return life_->clock; }
   asio::io_context& context() { return life_->context; }
   Disk& disk() { return disk_; }
@@ -179,6 +192,7 @@ class World {
     life_->agents.host(agent::kModelKind, [life = life_.get()] { return life->planner.make_agent(); },
                        {.lanes = agent::Lanes::one_a_conversation, .turn_max = 1h});
     if (options_.host) options_.host(life_->agents);
+    life_->runs.start();
     life_->tasks.spawn("timekeeper", life_->timekeeper.run());
     life_->clock.settle();
   }
@@ -234,7 +248,22 @@ class World {
                   world.options_.planner),
           memory(context, clock, store, chats, roster, &model, world.options_.planner.task_max.calls),
           agents(context, clock, store, bus, tools, world.options_.agents),
+          host(clock, world.host_),
+          toolbox(tools, host),
+          runs({.context = context,
+                .clock = clock,
+                .store = store,
+                .bus = bus,
+                .chats = chats,
+                .timekeeper = timekeeper,
+                .times = times,
+                .tools = toolbox,
+                .model = world.options_.drafts ? &model : nullptr},
+               world.options_.runs),
+          offer(tools, toolbox, runs),
           tasks(context) {
+      offer.set(world.options_.plugins);
+      for (auto& tool : run::make_run_tools(runs)) tools.add(std::move(tool));
       for (auto& tool : agent::make_agent_tools({.bus = bus, .chats = chats, .executor = tools, .roster = roster}))
         tools.add(std::move(tool));
       if (world.options_.more_tools)
@@ -263,13 +292,19 @@ class World {
     agent::Planner planner;
     agent::Memory memory;
     agent::Processor agents;
+    ScriptedHost host;
+    run::Toolbox toolbox;
+    run::Runs runs;
+    run::PluginOffer offer;
     TaskGroup tasks;
   };
 
   Task<void> stop_parts() {
     planner().close();
     memory().close();
+    runs().close();
     co_await agents().stop(clock().now().boot);
+    co_await runs().stop(clock().now().boot);
     co_await planner().stop();
     co_await memory().stop();
     co_await outbox().stop(clock().now().boot);
@@ -282,8 +317,12 @@ class World {
   void end_life() {
     life_->clock.settle();
     now_ = life_->clock.now();
-    life_->clock.drop_sleepers();
-    life_->clock.settle();  // a coroutine that is dropped is unwound by the loop, while its parts are still there
+    // A coroutine that is dropped is unwound by the loop, while its parts are still there; and one whose write fails for the
+    // last time may go to sleep once more.
+    for (int i = 0; i < 3; ++i) {
+      life_->clock.drop_sleepers();
+      life_->clock.settle();
+    }
     life_.reset();
   }
 
@@ -293,6 +332,7 @@ class World {
   Now now_;
   ScriptedReceiver receiver_;
   ModelScript model_;
+  HostScript host_;
   std::unique_ptr<Life> life_;
 };
 

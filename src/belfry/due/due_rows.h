@@ -23,6 +23,8 @@ class DueRows final : public DueSource {
 
   // There is a row that is due then.
   void note(std::int64_t ms);
+  // What else is reason to work at once; asked often.
+  void look_also(std::function<bool(const Now&)> pressing) { pressing_ = std::move(pressing); }
   // The work is about to read: from here on rows are noted anew.
   void begin_reading() { next_ms_.reset(); }
   bool stopping() const { return stopping_; }
@@ -38,6 +40,7 @@ class DueRows final : public DueSource {
   Timekeeper& timekeeper_;
   std::string name_;
   Work work_;
+  std::function<bool(const Now&)> pressing_;
   std::optional<std::int64_t> next_ms_;  // of the earliest
   std::optional<BootTime> not_before_;   // the last work failed
   bool working_ = false;

@@ -8,6 +8,7 @@
 
 #include "belfry/base/assert.h"
 #include "belfry/base/log.h"
+#include "belfry/base/utf8.h"
 #include "belfry/bus/recipients.h"
 #include "belfry/tool/schema/json_tree.h"
 
@@ -131,20 +132,32 @@ void Executor::add(std::unique_ptr<Tool> tool) {
   auto schema = Schema::compile(without(definition.parameters, tool->judged_by_itself()));
   BELFRY_ASSERT(schema.has_value());
   const std::string name = definition.name;
-  tools_.emplace(name, Entry{std::move(tool), std::move(*schema)});
+  tools_.insert_or_assign(name, std::make_shared<const Entry>(std::move(tool), std::move(*schema)));
 }
+
+void Executor::remove(const std::string& name) { tools_.erase(name); }
 
 std::vector<const Definition*> Executor::definitions(const chat::Session* session) const {
   const bool in_group = session && session->kind != chat::SessionKind::private_chat;
   std::vector<const Definition*> all;
   for (const auto& [name, entry] : tools_)
-    if (!in_group || !entry.tool->in_private_chats_only()) all.push_back(&entry.tool->definition());
+    if (!in_group || !entry->tool->in_private_chats_only()) all.push_back(&entry->tool->definition());
   return all;
 }
 
 const Tool* Executor::find(std::string_view name) const {
   const auto found = tools_.find(name);
-  return found == tools_.end() ? nullptr : found->second.tool.get();
+  return found == tools_.end() ? nullptr : found->second->tool.get();
+}
+
+Result<> Executor::check(std::string_view name, const std::string& arguments) const {
+  const auto found = tools_.find(name);
+  if (found == tools_.end())
+    return fail(Errc::unknown_tool, fmt::format("there is no tool \"{}\"", beginning(name, kIdBytesMax)));
+  const auto misfits = misfit(*found->second, arguments);
+  if (!misfits) return {};
+  const auto refusal = json::parse(misfits->result);
+  return fail(misfits->code, json::text_in(*refusal, "message"));
 }
 
 std::string Executor::names() const {
@@ -243,10 +256,12 @@ Task<CallOutcome> Executor::perform(CallRecord& record, std::optional<Error> ref
   if (found == tools_.end())
     co_return refused(
         {Errc::unknown_tool, fmt::format("there is no tool \"{}\"; there are: {}", record.tool, names())});
+  // Kept: it may be replaced while it is at work.
+  const std::shared_ptr<const Entry> entry = found->second;
   if (const auto entered = co_await enter_session(record.context); !entered) co_return refused(entered.error());
-  if (auto misfits = misfit(found->second, record.arguments)) co_return std::move(*misfits);
+  if (auto misfits = misfit(*entry, record.arguments)) co_return std::move(*misfits);
   try {
-    auto called = co_await found->second.tool->call(record.context, record.arguments);
+    auto called = co_await entry->tool->call(record.context, record.arguments);
     if (!called) co_return refused(called.error());
     co_return CallOutcome{.ok = true, .result = std::move(*called)};
   } catch (const std::exception& e) {

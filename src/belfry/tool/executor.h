@@ -45,12 +45,16 @@ class Executor {
   // Makes its tables. Before store.start(); throws store::Fault.
   Executor(Clock& clock, store::Store& store, chat::Chats& chats, Millis retention = kRetentionDefault);
 
-  // Before the first call. A definition that does not compile is a mistake of ours.
+  // A definition that does not compile is a mistake of ours. One of the same name takes the place of the one before.
   void add(std::unique_ptr<Tool> tool);
+  // What is under way goes on.
+  void remove(const std::string& name);
   // All, or those that are of use in this session.
   std::vector<const Definition*> definitions(const chat::Session* session = nullptr) const;
 
   const Tool* find(std::string_view name) const;
+  // Whether a tool would take these arguments, as far as its schema says.
+  Result<> check(std::string_view name, const std::string& arguments) const;
 
   // Refused only if the record could not be written: then nothing was done.
   Task<Result<CallOutcome>> call(CallRequest request);
@@ -79,7 +83,7 @@ class Executor {
   Millis retention_;
   std::set<std::string> running_;    // the names of calls under way
   std::vector<CallRecord> unended_;  // have ended, which the disk did not take: written with the next
-  std::map<std::string, Entry, std::less<>> tools_;
+  std::map<std::string, std::shared_ptr<const Entry>, std::less<>> tools_;  // a call keeps what it began with
 };
 
 }  // namespace belfry::tool

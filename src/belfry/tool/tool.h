@@ -46,6 +46,8 @@ class Tool {
   virtual bool is_slow() const { return false; }
   // Not offered by itself, but found by those who search for it (A4).
   virtual bool is_deferred() const { return false; }
+  // Can be a step of a plan.
+  virtual bool in_plans() const { return false; }
   // Not offered to agents in a group.
   virtual bool in_private_chats_only() const { return false; }
   // `arguments` is an object that fits the schema; the result is a JSON object, too.

@@ -130,6 +130,8 @@ std::string Teller::clipped(std::string_view text) const {
 
 std::string Teller::header(const chat::Line& line, const Material& material) const {
   std::string who = line.source == chat::Source::system ? "Belfry" : line.from;
+  // Said in an agent's name, but not by it.
+  if (line.source == chat::Source::tool) who = "a tool that reports here, seen by everybody";
   std::string text = fmt::format("{}, {}", who, at(line.said_at));
   if (line.due_at) text += fmt::format(", written {}", at(line.created_at));
   if (!line.in_reply_to.empty()) {
@@ -153,14 +155,16 @@ std::string Teller::own_line(const chat::Line& line) const {
 }
 
 Item Teller::line(const chat::Line& line, const Material& material) const {
-  if (line.from == agent_)
+  if (line.from == agent_ && line.source != chat::Source::tool)
     return {line.said_at, kSaid, {{.role = Role::assistant, .content = clipped(own_line(line))}}};
   std::string text = fmt::format("{}\n{}", header(line, material), clipped(text_in_log(line)));
   return {line.said_at, kHeard, {{.role = Role::user, .content = std::move(text)}}};
 }
 
 std::string Teller::heard(const Turn& turn) const {
-  std::string who = turn.from == agent_ ? "what you wrote to yourself" : fmt::format("agent {}", quoted(turn.from));
+  std::string who = turn.from == agent_          ? "what you wrote to yourself"
+                    : turn.from == chat::kBelfry ? "Belfry, about a run of yours that has ended"
+                                                 : fmt::format("agent {}", quoted(turn.from));
   who += fmt::format(", written {}", at(turn.written_at));
   if (turn.due_at > turn.written_at) who += fmt::format(", for {}", at(turn.due_at));
   who += fmt::format(", delivered {}", at(turn.began_at));

@@ -907,5 +907,58 @@ TEST_F(PlannerTest, WithoutMemoryNothingIsAskedAndNothingKept) {
   EXPECT_EQ(world().model().asked.size(), 1u);
 }
 
+// F2, F8
+TEST_F(PlannerTest, AToolWithAScheduleIsAcknowledgedNowAndItsResultWakesTheAgentAtItsTime) {
+  options.plugins = {testing::make_plugin({.name = "image_draw", .takes_schedule = true})};
+  const std::string session = open_private();
+  world().host().jobs["image_draw"] = {{.takes = 45s}};
+  script({calls({{"1", "local__image_draw", R"({"prompt":"a cat","schedule":"in 2 minutes"})"}}),
+          says("You will see it in two minutes."), calls({{"2", "stay_silent", "{}"}})});
+  post(session, "Draw me a cat, show it in two minutes");
+  world().advance(1s);
+  EXPECT_EQ(texts(session).back(), "ann: You will see it in two minutes.");
+  world().advance(118s);
+  EXPECT_EQ(world().model().asked.size(), 2u);
+  world().advance(2s);
+  EXPECT_EQ(texts(session).back(), "ann: done");
+  ASSERT_EQ(world().model().asked.size(), 3u);
+  const std::string last = told(asked(2));
+  EXPECT_NE(last.find("Belfry, about a run of yours that has ended"), std::string::npos) << last;
+  // What a tool says in the agent's name is not told as the agent's own word.
+  EXPECT_NE(last.find("[user] ⟦a tool that reports here, seen by everybody"), std::string::npos) << last;
+  EXPECT_EQ(last.find("[assistant] done"), std::string::npos) << last;
+  EXPECT_EQ(turn_of().state, TurnState::done);
+}
+
+// A1, F2
+TEST_F(PlannerTest, AnAgentThatWaitsForAToolWhenTheServerStopsGoesOnWithItsResultAfterTheStart) {
+  options.plugins = {testing::make_plugin({.name = "search", .idempotent = true})};
+  const std::string session = open_private();
+  world().host().jobs["search"] = {{.takes = 30s}};
+  script({calls({{"1", "local__search", "{}"}}), says("Found.")});
+  post(session, "Look it up");
+  world().advance(5s);
+  world().stop(false);
+  world().start();
+  world().advance(40s);
+  EXPECT_EQ(texts(session).back(), "ann: Found.");
+  EXPECT_EQ(world().run(world().runs().list({}))->size(), 1u);
+}
+
+// F9
+TEST_F(PlannerTest, AnAgentThatMayNotUseAToolCannotUseItInAPlanEither) {
+  options.plugins = {testing::make_plugin({.name = "search"})};
+  profile.tools = Texts{"run_plan"};
+  options.runs.may_use = [](const std::string& agent, const std::string& tool) {
+    return agent != kAnn || tool == "run_plan";
+  };
+  const std::string session = open_private();
+  script({calls({{"1", "run_plan", R"({"steps":[{"aiName":"local__search"}]})"}}), says("I may not.")});
+  post(session, "Look it up");
+  world().advance(5s);
+  EXPECT_TRUE(world().host().asked.empty());
+  EXPECT_NE(told(asked(1)).find("may not use local__search"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace belfry::agent

@@ -41,6 +41,7 @@ class Ask final : public Tool {
   explicit Ask(Surroundings around) : around_(around) {}
 
   const Definition& definition() const override { return definition_; }
+  bool in_plans() const override { return true; }
   std::vector<std::string_view> judged_by_itself() const override { return {"quickReplies", "onTimeout"}; }
 
   Task<Result<std::string>> call(ToolContext context, std::string arguments) override {

@@ -32,6 +32,7 @@ class PrivateTool : public Tool {
 
 class Schedule final : public PrivateTool {
  public:
+  bool in_plans() const override { return true; }
   explicit Schedule(Surroundings around)
       : PrivateTool(
             around,

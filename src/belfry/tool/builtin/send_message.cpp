@@ -51,6 +51,7 @@ class SendMessage final : public Tool {
   explicit SendMessage(Surroundings around) : around_(around) {}
 
   const Definition& definition() const override { return definition_; }
+  bool in_plans() const override { return true; }
   std::vector<std::string_view> judged_by_itself() const override {
     return {"to", "payload", "delayMs", "quickReplies", "schedule"};
   }

@@ -1,0 +1,18 @@
+// Files that tools have left: files/RUN/STEP/NAME in the data directory.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "belfry/base/result.h"
+
+namespace belfry::run {
+
+// One file is one answer, read in one go: a picture, a document, not a film.
+inline constexpr std::size_t kFileBytesMax = 16u << 20;
+
+// A plugin can put links into its folder, or one in the place of it: none is followed, and nothing above `root` is reached.
+Result<std::string> read_file(const std::filesystem::path& root, const std::string& run, int step,
+                              const std::string& name);
+
+}  // namespace belfry::run

@@ -1,0 +1,990 @@
+#include "belfry/run/runs.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "belfry/base/log.h"
+#include "tests/support/world.h"
+
+namespace belfry::run {
+namespace {
+
+using testing::make_plugin;
+using testing::says;
+using testing::ScriptedHost;
+using testing::World;
+using namespace std::chrono_literals;
+
+World::Options with_plugins(std::vector<plugin::Plugin> plugins, bool drafts = false, SlotLimits slots = {}) {
+  World::Options options;
+  for (plugin::Plugin& one : plugins) options.plugins.push_back(make_plugin(std::move(one)));
+  options.drafts = drafts;
+  options.runs.slots = slots;
+  return options;
+}
+
+plugin::Plugin scheduled_plugin(std::string name, Millis timeout = 60s) {
+  return {.name = std::move(name), .description = "does something", .takes_schedule = true, .timeout = timeout};
+}
+
+std::string text(json::Value object, std::string_view name) { return json::text_in(object, name); }
+
+// An event, as a client reads it.
+struct Seen {
+  std::string type;
+  std::int64_t step = -1;
+  WallTime time;
+  std::string json;
+
+  bool has(std::string_view what) const { return json.contains(what); }
+};
+
+class RunsTest : public ::testing::Test {
+ protected:
+  RunsTest() : RunsTest(usual()) {}
+  explicit RunsTest(World::Options options) : w(std::move(options)) {
+    w.add("bot");
+    session = w.run(w.chats().open({.people = {"ann"}, .agents = {"bot"}}))->session.id;
+    began = w.now();
+  }
+  static World::Options usual() {
+    return with_plugins({scheduled_plugin("image_draw", 300s),
+                         scheduled_plugin("html_to_app", 900s),
+                         scheduled_plugin("task1"),
+                         scheduled_plugin("task2"),
+                         scheduled_plugin("task3"),
+                         {.name = "plain", .description = "takes no schedule"}});
+  }
+
+  Result<Runs::Created> create(const std::string& plan, NewRun wanted = {}) {
+    const auto value = json::parse(plan);
+    EXPECT_TRUE(value.has_value()) << plan;
+    auto read = read_plan(*value);
+    if (!read) return std::unexpected(read.error());
+    wanted.plan = std::move(*read);
+    return w.run(w.runs().create(std::move(wanted)));
+  }
+  std::string begin(const std::string& plan, NewRun wanted = {}) {
+    const auto created = create(plan, std::move(wanted));
+    EXPECT_TRUE(created.has_value()) << created.error().detail;
+    return created ? created->run.id : "";
+  }
+  // A plan of one step.
+  std::string one(const std::string& tool, const std::string& arguments, NewRun wanted = {}) {
+    return begin(fmt::format(R"({{"steps":[{{"aiName":"local__{}","draftArgs":{}}}]}})", tool, arguments),
+                 std::move(wanted));
+  }
+  Errc refusal(const std::string& plan) {
+    const auto created = create(plan);
+    EXPECT_FALSE(created.has_value()) << plan;
+    why = created ? "" : created.error().detail;
+    return created ? Errc::unsupported : created.error().code;
+  }
+  void takes(const std::string& plugin, Nanos duration, const std::string& data = R"({"text":"done"})") {
+    w.host().jobs[plugin] = {
+        {.takes = duration, .outcome = {.success = true, .data = data, .code = {}, .message = {}}}};
+  }
+  void fails(const std::string& plugin, Nanos duration, const std::string& code = "plugin_failed") {
+    w.host().jobs[plugin] = {{.takes = duration, .outcome = ScriptedHost::failure(code, "no luck")}};
+  }
+  std::vector<Seen> events(const std::string& id) {
+    std::vector<Seen> all;
+    std::int64_t last = 0;
+    const auto read = w.run(w.runs().events({.id = id}));
+    for (const Event& event : *read) {
+      EXPECT_EQ(event.seq, ++last);
+      const json::Value value = *json::parse(event.json);
+      EXPECT_EQ(text(value, "type"), event.type);
+      EXPECT_EQ(text(value, "runId"), id);
+      Seen seen{.type = event.type, .time = *parse_iso(text(value, "time")), .json = event.json};
+      if (const auto step = json::find(value, "stepIndex"); step && step->kind == json::Kind::number)
+        seen.step = *json::integer(*step);
+      all.push_back(std::move(seen));
+    }
+    return all;
+  }
+  std::vector<std::string> types(const std::string& id) {
+    std::vector<std::string> all;
+    for (const Seen& event : events(id)) all.push_back(event.type);
+    return all;
+  }
+  // How long after the beginning the first event of a kind came, in milliseconds; -1 if none did.
+  std::int64_t when(const std::string& id, const std::string& type, std::int64_t step = 0) {
+    for (const Seen& event : events(id))
+      if (event.type == type && event.step == step) return (event.time - began).count();
+    return -1;
+  }
+  run::Run get(const std::string& id) { return *w.run(w.runs().get(id)); }
+  StepState state(const std::string& id, int step = 0) {
+    return get(id).steps.at(static_cast<std::size_t>(step)).feedback.state;
+  }
+  std::vector<std::string> said() {
+    std::vector<std::string> all;
+    const auto read = w.run(w.chats().lines({.session = session}));
+    for (const chat::Line& line : *read) all.push_back(chat::text_of(line.payload));
+    return all;
+  }
+  NewRun in_chat() { return {.plan = {}, .overlays = {}, .agent = "bot", .session = session}; }
+  void expect_sound() {
+    auto job = [](store::Connection& connection) -> Result<std::vector<std::string>> {
+      return RunTables::problems(connection);
+    };
+    EXPECT_EQ(*w.run(w.store().read<std::vector<std::string>>(job)), std::vector<std::string>{});
+  }
+
+  World w;
+  std::string session;
+  std::string why;
+  WallTime began;
+};
+
+// --- the examples ---
+
+// F3
+TEST_F(RunsTest, AnImageThatIsDoneIn45SecondsIsReportedAfterTheTwoMinutesThatWereAskedFor) {
+  takes("image_draw", 45s);
+  const std::string id = one("image_draw", R"({"prompt":"1girl","schedule":"in 2 minutes"})");
+  ASSERT_EQ(w.host().asked.size(), 1u);
+  w.advance(45s);
+  EXPECT_EQ(state(id), StepState::held);
+  w.advance(75s - 1ms);
+  EXPECT_EQ(when(id, "tool_result"), -1);
+  w.advance(1ms);
+  EXPECT_EQ(when(id, "tool_result"), 120'000);
+  EXPECT_EQ(when(id, "tool_choice"), -1);
+  EXPECT_EQ(types(id), (std::vector<std::string>{"start", "plan", "args", "tool_result", "done"}));
+  EXPECT_EQ(get(id).state, RunState::completed);
+  EXPECT_TRUE(events(id)[3].has(R"("heldMs":75000)")) << events(id)[3].json;
+  expect_sound();
+}
+
+// F4, F10
+TEST_F(RunsTest, AJobOfSevenMinutesIsSaidToGoOnAfterFiveAndReportedAfterSeven) {
+  takes("html_to_app", 7min);
+  const std::string id = one("html_to_app", R"({"app_name":"myapp","schedule":"5分钟后"})", in_chat());
+  w.advance(10min);
+  EXPECT_EQ(when(id, "tool_choice"), 300'000);
+  EXPECT_EQ(when(id, "tool_result"), 420'000);
+  EXPECT_EQ(types(id), (std::vector<std::string>{"start", "plan", "args", "tool_choice", "tool_result", "done"}));
+  EXPECT_TRUE(events(id)[3].has("\"status\":\"in_progress\""));
+  EXPECT_EQ(said(), (std::vector<std::string>{"工具正在执行中，规定时间 300s 内未完成，继续等待...", "done"}));
+  expect_sound();
+}
+
+// F5
+TEST_F(RunsTest, ATimeoutIsReportedWhenItHappens) {
+  takes("task1", 5min);
+  const std::string id = one("task1", R"({"schedule":"in 2 minutes"})");
+  w.advance(10min);
+  EXPECT_EQ(when(id, "tool_result"), 60'000);
+  EXPECT_EQ(when(id, "tool_choice"), -1);
+  EXPECT_EQ(state(id), StepState::timed_out);
+  EXPECT_TRUE(events(id)[3].has(R"("code":"timed_out")"));
+  EXPECT_EQ(get(id).state, RunState::failed);
+  expect_sound();
+}
+
+// F9
+TEST_F(RunsTest, ThePlanOfThreeStepsReportsAfterOneTwoAndThreeMinutes) {
+  for (const char* one : {"task1", "task2", "task3"}) takes(one, 5s);
+  const std::string id = begin(R"({"steps":[
+    {"aiName":"local__task1","draftArgs":{"schedule":"1分钟后"}},
+    {"aiName":"local__task2","draftArgs":{"schedule":"2分钟后"},"dependsOn":[0]},
+    {"aiName":"local__task3","draftArgs":{"schedule":"3分钟后"},"dependsOn":[1]}]})");
+  w.advance(5min);
+  EXPECT_EQ(when(id, "tool_result", 0), 60'000);
+  EXPECT_EQ(when(id, "args", 1), 60'000);
+  EXPECT_EQ(when(id, "tool_result", 1), 120'000);
+  EXPECT_EQ(when(id, "args", 2), 120'000);
+  EXPECT_EQ(when(id, "tool_result", 2), 180'000);
+  expect_sound();
+}
+
+// F2
+TEST_F(RunsTest, ThreeHeldResultsBlockNoSlot) {
+  takes("task1", 1s);
+  for (int i = 0; i < 3; ++i) one("task1", R"({"schedule":"in 10 minutes"})");
+  w.advance(2s);
+  EXPECT_EQ(w.runs().running(), 0u);
+  const std::string fourth = one("task1", "{}");
+  w.advance(1s);
+  EXPECT_EQ(state(fourth), StepState::reported);
+}
+
+// --- schedules ---
+
+// F6
+TEST_F(RunsTest, TheScheduleNeverReachesThePlugin) {
+  one("image_draw", R"({"prompt":"a","schedule":"in 2 minutes","n":1})");
+  EXPECT_EQ(w.host().asked.at(0).arguments, R"({"prompt":"a","n":1})");
+}
+
+// F6
+TEST_F(RunsTest, AParameterOfAPluginsOwnThatIsCalledScheduleStaysItsOwn) {
+  w.set_plugins({make_plugin({.name = "cron",
+                              .parameters = R"({"type":"object","properties":{"schedule":{"type":"string"}}})",
+                              .takes_schedule = false})});
+  const std::string id = one("cron", R"({"schedule":"in 2 minutes"})");
+  EXPECT_EQ(w.host().asked.at(0).arguments, R"({"schedule":"in 2 minutes"})");
+  EXPECT_EQ(state(id), StepState::reported);
+}
+
+// F1
+TEST_F(RunsTest, AScheduleThatIsNotDeclaredIsRefused) {
+  EXPECT_EQ(refusal(R"({"steps":[{"aiName":"local__plain","draftArgs":{"schedule":"in 2 minutes"}}]})"),
+            Errc::invalid_argument);
+  EXPECT_NE(why.find("takes no schedule"), std::string::npos) << why;
+  EXPECT_TRUE(w.host().asked.empty());
+}
+
+// F7
+TEST_F(RunsTest, AnUnreadableScheduleIsRefusedBeforeAnythingRuns) {
+  for (const std::string bad : {"\"when the cows come home\"", "7", "[]", "{}", R"({"when":"x y z"})", "\"\"",
+                                R"({"when":"in 2 minutes","timezone":"Mars/Olympus"})", R"({"when":5})",
+                                R"({"when":"in 2 minutes","errors":"maybe"})", "\"every day at 9\""}) {
+    EXPECT_EQ(refusal(fmt::format(R"({{"steps":[{{"aiName":"local__task1"}},
+      {{"aiName":"local__task2","draftArgs":{{"schedule":{}}}}}]}})",
+                                  bad)),
+              Errc::invalid_schedule)
+        << bad;
+    EXPECT_NE(why.find("steps[1]"), std::string::npos) << why;
+  }
+  EXPECT_TRUE(w.host().asked.empty());
+}
+
+// F7
+TEST_F(RunsTest, TheObjectFormIsReadWithItsZoneAndIgnoresWhatItDoesNotKnow) {
+  takes("task1", 1s);
+  // Noon UTC is 20:00 in Shanghai.
+  const std::string id =
+      one("task1", R"({"schedule":{"when":"今晚9点","language":"zh","timezone":"Asia/Shanghai","mood":1}})");
+  w.advance(59min);
+  EXPECT_EQ(state(id), StepState::held);
+  w.advance(1min);
+  EXPECT_EQ(when(id, "tool_result"), 3'600'000);
+}
+
+// F7
+TEST_F(RunsTest, AnAbsoluteTimeThatIsPastMeansAsSoonAsItIsDone) {
+  takes("task1", 3s);
+  const std::string id = one("task1", R"({"schedule":"2001-01-01T00:00:00Z"})");
+  w.advance(10s);
+  EXPECT_EQ(when(id, "tool_choice"), -1);
+  EXPECT_EQ(when(id, "tool_result"), 3'000);
+  EXPECT_TRUE(events(id)[3].has(R"("past":true)"));
+}
+
+// F5
+TEST_F(RunsTest, AnErrorIsSaidAtOnceUnlessItIsToBeHeld) {
+  fails("task1", 1s, "not_configured");
+  const std::string now = one("task1", R"({"schedule":"in 1 minute"})");
+  const std::string held = one("task1", R"({"schedule":{"when":"in 1 minute","errors":"hold"}})");
+  w.advance(2s);
+  EXPECT_EQ(state(now), StepState::failed);
+  EXPECT_EQ(state(held), StepState::held);
+  w.advance(58s);
+  EXPECT_EQ(when(now, "tool_result"), 1'000);
+  EXPECT_EQ(when(held, "tool_result"), 60'000);
+  EXPECT_EQ(state(held), StepState::failed);
+}
+
+// F3: elapsed time is elapsed time.
+TEST_F(RunsTest, AClockThatIsSetNeitherHurriesNorDelaysARelativeTime) {
+  takes("task1", 1s);
+  for (const Nanos step : {Nanos(1h), Nanos(-1h)}) {
+    const std::string id = one("task1", R"({"schedule":"in 2 minutes"})");
+    w.advance(10s);
+    w.clock().step_wall(step);
+    w.advance(110s - 1ms);
+    EXPECT_EQ(state(id), StepState::held) << step.count();
+    w.advance(1ms);
+    EXPECT_EQ(state(id), StepState::reported) << step.count();
+    const std::string later = one("task1", R"({"schedule":"in 1 minute"})");
+    w.advance(60s - 1ms);
+    EXPECT_EQ(state(later), StepState::held) << step.count();
+    w.advance(1ms);
+    EXPECT_EQ(state(later), StepState::reported) << step.count();
+  }
+  expect_sound();
+}
+
+// F7
+TEST_F(RunsTest, ATimeOfDayFollowsTheClockThatIsSet) {
+  takes("task1", 1s);
+  const std::string id = one("task1", R"({"schedule":"at 15:00"})");
+  w.advance(10s);
+  w.clock().step_wall(3h - 20s);
+  w.advance(10s - 1ms);
+  EXPECT_EQ(state(id), StepState::held);
+  w.advance(1ms);
+  EXPECT_EQ(state(id), StepState::reported);
+}
+
+// --- restarts ---
+
+// F3
+TEST_F(RunsTest, AHeldResultSurvivesAndIsReportedOnTimeAfterACrash) {
+  takes("task1", 1s, R"({"text":"survived"})");
+  const std::string id = one("task1", R"({"schedule":"in 2 minutes"})", in_chat());
+  w.advance(5s);
+  w.crash();
+  w.pass(30s);
+  w.start();
+  EXPECT_EQ(state(id), StepState::held);
+  w.advance(85s);
+  EXPECT_EQ(when(id, "tool_result"), 120'000);
+  EXPECT_EQ(said(), std::vector<std::string>{"survived"});
+  EXPECT_EQ(w.host().asked.size(), 1u);
+  expect_sound();
+}
+
+// F3
+TEST_F(RunsTest, WhatCameDueWhileNothingRanIsReportedAtTheStart) {
+  takes("task1", 1s);
+  const std::string id = one("task1", R"({"schedule":"in 2 minutes"})");
+  w.advance(5s);
+  w.crash();
+  w.pass(1h);
+  w.start();
+  w.advance(1ms);
+  EXPECT_EQ(state(id), StepState::reported);
+}
+
+// F5, G13
+TEST_F(RunsTest, WhatRanWhenTheServerDiedIsInterruptedUnlessItMayRunAgain) {
+  w.set_plugins({make_plugin(scheduled_plugin("once")),
+                 make_plugin({.name = "again", .takes_schedule = true, .idempotent = true})});
+  takes("once", 30s);
+  takes("again", 30s);
+  const std::string once = one("once", R"({"schedule":"in 2 minutes"})", in_chat());
+  const std::string again = one("again", R"({"schedule":"in 2 minutes"})");
+  w.advance(5s);
+  w.crash();
+  w.pass(10s);
+  w.start();
+  EXPECT_EQ(state(once), StepState::interrupted);
+  EXPECT_EQ(when(once, "tool_result"), 15'000);
+  EXPECT_EQ(state(again), StepState::running);
+  w.advance(30s);
+  EXPECT_EQ(state(again), StepState::held);
+  w.advance(75s);
+  EXPECT_EQ(when(again, "tool_result"), 120'000);
+  EXPECT_EQ(w.host().asked.size(), 3u);
+  EXPECT_EQ(said().size(), 1u);
+  expect_sound();
+}
+
+// F14
+TEST_F(RunsTest, WhatWaitsForItsTurnWaitsAgainAfterARestart) {
+  takes("task1", 10s);
+  std::vector<std::string> all;
+  for (int i = 0; i < 5; ++i) all.push_back(one("task1", "{}"));
+  w.advance(1s);
+  w.restart();
+  w.advance(15s);
+  EXPECT_EQ(state(all[0]), StepState::interrupted);
+  EXPECT_EQ(state(all[3]), StepState::reported);
+  EXPECT_EQ(state(all[4]), StepState::reported);
+}
+
+// G12
+TEST_F(RunsTest, AStopLeavesWhatRunsForTheNextStart) {
+  takes("task1", 30s);
+  const std::string running = one("task1", "{}");
+  const std::string held = one("task2", R"({"schedule":"in 2 minutes"})");
+  w.advance(1s);
+  w.stop(false);
+  w.start();
+  EXPECT_EQ(state(running), StepState::interrupted);
+  w.advance(2min);
+  EXPECT_EQ(state(held), StepState::reported);
+}
+
+// --- plans ---
+
+// F9
+TEST_F(RunsTest, ResultsOfEarlierStepsAreFilledIn) {
+  takes("task1", 1s, R"({"url":"https://x/y","list":[{"n":7}],"text":"t"})");
+  const std::string id = begin(R"({"steps":[
+    {"aiName":"local__task1"},
+    {"aiName":"local__task2","draftArgs":{"url":"{{steps.0.result.url}}","n":"{{ steps.0.result.list.0.n }}","both":"see {{steps.0.result.url}} ({{steps.0.result.list.0.n}}) {{other}}","all":"{{steps.0.result}}"},"dependsOn":[0]}]})");
+  w.advance(2s);
+  EXPECT_EQ(
+      w.host().asked.at(1).arguments,
+      R"({"url":"https://x/y","n":7,"both":"see https://x/y (7) {{other}}","all":{"url":"https://x/y","list":[{"n":7}],"text":"t"}})");
+  EXPECT_EQ(get(id).state, RunState::completed);
+}
+
+// F9
+TEST_F(RunsTest, AReferenceThatLeadsNowhereFailsItsStep) {
+  takes("task1", 1s, R"({"a":1})");
+  const std::string id = begin(R"({"steps":[{"aiName":"local__task1"},
+    {"aiName":"local__task2","draftArgs":{"x":"{{steps.0.result.b}}"},"dependsOn":[0]}]})");
+  w.advance(2s);
+  EXPECT_EQ(state(id, 1), StepState::failed);
+  EXPECT_EQ(w.host().asked.size(), 1u);
+}
+
+// F9
+TEST_F(RunsTest, WhatDependsOnAFailureIsSkippedFailsOrGoesOn) {
+  fails("task1", 1s);
+  const auto plan = [](const std::string& policy) {
+    return fmt::format(R"({{"steps":[{{"aiName":"local__task1"{}}},{{"aiName":"local__task2","dependsOn":[0]}},
+      {{"aiName":"local__task3","dependsOn":[1]}},{{"aiName":"local__plain"}}]}})",
+                       policy);
+  };
+  const std::string skipped = begin(plan(""));
+  const std::string failed = begin(plan(R"(,"onFailure":"fail")"));
+  const std::string gone_on = begin(plan(R"(,"onFailure":"continue")"));
+  w.advance(20s);
+  EXPECT_EQ(state(skipped, 1), StepState::skipped);
+  EXPECT_EQ(state(skipped, 2), StepState::skipped);
+  EXPECT_EQ(state(skipped, 3), StepState::reported);
+  EXPECT_EQ(get(skipped).state, RunState::failed);
+  EXPECT_EQ(state(failed, 1), StepState::failed);
+  EXPECT_EQ(state(failed, 2), StepState::skipped);
+  EXPECT_EQ(state(gone_on, 1), StepState::reported);
+  EXPECT_EQ(state(gone_on, 2), StepState::reported);
+  EXPECT_EQ(get(gone_on).state, RunState::completed);
+  expect_sound();
+}
+
+// F9
+TEST_F(RunsTest, ARelativeTimeOfAStepCanCountFromItsOwnStart) {
+  takes("task1", 30s);
+  takes("task2", 1s);
+  const std::string id = begin(R"({"steps":[{"aiName":"local__task1"},
+    {"aiName":"local__task2","draftArgs":{"schedule":{"when":"in 1 minute","anchor":"step"}},"dependsOn":[0]}]})");
+  w.advance(5min);
+  EXPECT_EQ(when(id, "tool_result", 1), 90'000);
+}
+
+// F9
+TEST_F(RunsTest, ATimeThatIsOverWhenTheStepBeginsIsFlaggedAndNoNoticeIsGiven) {
+  takes("task1", 50s);
+  takes("task2", 5s);
+  const std::string id = begin(R"({"steps":[{"aiName":"local__task1"},
+    {"aiName":"local__task2","draftArgs":{"schedule":"in 30 seconds"},"dependsOn":[0]}]})");
+  w.advance(5min);
+  EXPECT_EQ(when(id, "tool_choice", 1), -1);
+  EXPECT_EQ(when(id, "tool_result", 1), 55'000);
+  EXPECT_TRUE(get(id).steps[1].feedback.past);
+}
+
+// F9
+TEST_F(RunsTest, APlanThatCannotBeCarriedOutIsRefusedAndStartsNothing) {
+  const std::string many = [] {
+    std::string all = R"({"steps":[)";
+    for (int i = 0; i < 10'000; ++i) all += std::string(i ? "," : "") + R"({"aiName":"local__task1"})";
+    return all + "]}";
+  }();
+  for (
+      const std::string& plan :
+      {many, std::string(R"({"steps":[]})"), std::string(R"({})"), std::string(R"({"steps":[7]})"),
+       std::string(R"({"steps":[{"aiName":"local__task1","dependsOn":[1]}]})"),
+       std::string(R"({"steps":[{"aiName":"local__task1","dependsOn":[-1]}]})"),
+       std::string(R"({"steps":[{"aiName":"local__task1","dependsOn":[0]}]})"),
+       std::string(R"({"steps":[{"aiName":"local__task1","dependsOn":["0"]}]})"),
+       std::string(
+           R"({"steps":[{"aiName":"local__task1","dependsOn":[1]},{"aiName":"local__task1","dependsOn":[0]}]})"),
+       std::string(R"({"steps":[{"aiName":"local__task1","draftArgs":[]}]})"),
+       std::string(R"({"steps":[{"aiName":"local__task1","onFailure":"panic"}]})"),
+       std::string(
+           R"({"steps":[{"aiName":"local__task1"},{"aiName":"local__task2","draftArgs":{"x":"{{steps.0.result}}"}}]})"),
+       std::string(R"({"steps":[{"aiName":"local__task1","draftArgs":{"x":"{{steps.zero}}"}}]})"),
+       std::string(R"({"steps":[{"aiName":""}]})"), std::string(R"({"steps":[{"aiName":"local__task1","x":1}]})")})
+    EXPECT_EQ(refusal(plan), Errc::invalid_plan) << plan.substr(0, 200);
+  EXPECT_EQ(refusal(R"({"steps":[{"aiName":"local__nobody"}]})"), Errc::unknown_tool);
+  EXPECT_NE(why.find("local__image_draw"), std::string::npos) << why;
+  EXPECT_EQ(refusal(R"({"steps":[{"aiName":"local__../x"}]})"), Errc::unknown_tool);
+  EXPECT_TRUE(w.host().asked.empty());
+  EXPECT_TRUE(w.run(w.runs().list({}))->empty());
+}
+
+// F9
+TEST_F(RunsTest, AToolOfBelfrysOwnCanBeAStepAndActsOnceWhateverCrashes) {
+  takes("task1", 1s, R"({"url":"http://x"})");
+  const std::string id = begin(R"({"steps":[{"aiName":"local__task1"},
+    {"aiName":"send_message","draftArgs":{"to":"worker","payload":{"url":"{{steps.0.result.url}}"}},"dependsOn":[0]}]})",
+                               {.plan = {}, .overlays = {}, .agent = "bot"});
+  w.advance(1s);
+  EXPECT_EQ(get(id).state, RunState::completed);
+  w.restart();
+  w.advance(1s);
+  const auto got = w.drain();
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].payload, R"({"url":"http://x"})");
+}
+
+// --- slots ---
+
+// F14
+TEST_F(RunsTest, NoMoreRunAtOnceThanThereMayAndNobodyIsForgotten) {
+  takes("task1", 10s);
+  takes("task2", 10s);
+  for (int i = 0; i < 6; ++i) one(i % 2 ? "task1" : "task2", "{}");
+  w.advance(1s);
+  EXPECT_EQ(w.host().running, 3);
+  w.advance(20s);
+  EXPECT_EQ(w.host().most_at_once, 3);
+  EXPECT_EQ(w.host().asked.size(), 6u);
+  EXPECT_EQ(w.runs().waiting(), 0u);
+}
+
+// F4, F14
+TEST_F(RunsTest, WhoeverStillWaitsForATurnAtItsTimeIsSaidToGoOnAndItsTimeoutCountsFromItsStart) {
+  takes("task1", 50s);
+  for (int i = 0; i < 3; ++i) one("task1", "{}");
+  const std::string id = one("task1", R"({"schedule":"in 10 seconds"})");
+  w.advance(10min);
+  EXPECT_EQ(when(id, "tool_choice"), 10'000);
+  EXPECT_EQ(when(id, "args"), 50'000);
+  EXPECT_EQ(when(id, "tool_result"), 100'000);
+  EXPECT_EQ(state(id), StepState::reported);
+}
+
+class LimitsTest : public RunsTest {
+ protected:
+  LimitsTest()
+      : RunsTest(with_plugins({{.name = "single", .at_once = 1},
+                               {.name = "many"},
+                               {.name = "pausing", .cooldown = 30s},
+                               {.name = "left", .provider = "shared"},
+                               {.name = "right", .provider = "shared"},
+                               {.name = "warm", .persistent = true, .at_once = 5}},
+                              false, {.total = 10, .per_tool = 3, .per_provider = 4})) {}
+};
+
+// F14
+TEST_F(LimitsTest, EachToolAndEachProviderHasItsLimit) {
+  for (const char* one : {"single", "many", "left", "right", "warm"}) takes(one, 10s);
+  for (int i = 0; i < 4; ++i)
+    for (const char* name : {"single", "many", "warm"}) one(name, "{}");
+  w.advance(1s);
+  EXPECT_EQ(w.host().most_of["single"], 1);
+  EXPECT_EQ(w.host().most_of["many"], 3);
+  EXPECT_EQ(w.host().most_of["warm"], 1);  // one process, one request at a time
+  w.advance(2min);
+  for (int i = 0; i < 3; ++i)
+    for (const char* name : {"left", "right"}) one(name, "{}");
+  w.advance(1s);
+  EXPECT_EQ(w.host().running, 4);
+}
+
+// F14
+TEST_F(LimitsTest, AToolPausesBetweenTwoUses) {
+  takes("pausing", 1s);
+  const std::string first = one("pausing", "{}");
+  w.advance(1s);
+  const std::string second = one("pausing", "{}");
+  w.advance(10min);
+  EXPECT_EQ(when(first, "args"), 0);
+  EXPECT_EQ(when(second, "args"), 31'000);
+}
+
+// --- cancelling ---
+
+// F8, G10
+TEST_F(RunsTest, ACancelledRunSaysNothingMoreAndItsToolIsEnded) {
+  takes("task1", 30s);
+  const std::string running = one("task1", R"({"schedule":"in 10 seconds"})", in_chat());
+  const std::string held = one("task2", R"({"schedule":"in 10 seconds"})", in_chat());
+  w.advance(1s);
+  EXPECT_TRUE(w.run(w.runs().cancel(running)).has_value());
+  EXPECT_TRUE(w.run(w.runs().cancel(held)).has_value());
+  EXPECT_EQ(w.host().running, 0);
+  EXPECT_EQ(w.run(w.runs().cancel(held)).error().code, Errc::already_cancelled);
+  w.advance(1min);
+  EXPECT_TRUE(said().empty());
+  EXPECT_EQ(types(held).back(), "done");
+  EXPECT_TRUE(events(held).back().has(R"("status":"cancelled")"));
+  EXPECT_EQ(w.run(w.runs().cancel("nobody")).error().code, Errc::not_found);
+  expect_sound();
+}
+
+// --- agents and conversations ---
+
+class AgentTest : public RunsTest {
+ protected:
+  tool::CallOutcome call(const std::string& tool, const std::string& arguments, const std::string& call_id) {
+    return *w.run(
+        w.tools().call({.tool = tool,
+                        .arguments = arguments,
+                        .context = {.agent_id = "bot", .session_id = session, .task_id = "t1", .call_id = call_id}}));
+  }
+};
+
+// F2, F8
+TEST_F(AgentTest, AnAgentGetsTheAcknowledgementNowAndTheResultAsAMessage) {
+  takes("image_draw", 45s, R"({"text":"here it is"})");
+  const auto outcome = call("local__image_draw", R"({"prompt":"x","schedule":"in 2 minutes"})", "c1");
+  ASSERT_TRUE(outcome.ok) << outcome.result;
+  EXPECT_NE(outcome.result.find("runId"), std::string::npos);
+  EXPECT_NE(outcome.result.find("feedbackAt"), std::string::npos);
+  w.advance(119s);
+  EXPECT_TRUE(w.receive("bot").empty());
+  w.advance(1s);
+  const auto got = w.drain("bot");
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].from, "belfry");
+  EXPECT_EQ(got[0].task_id, "t1");
+  EXPECT_EQ(got[0].session_id, session);
+  EXPECT_NE(got[0].payload.find("here it is"), std::string::npos) << got[0].payload;
+  EXPECT_EQ(said(), std::vector<std::string>{"here it is"});
+  // The same call again is the same run.
+  EXPECT_EQ(call("local__image_draw", R"({"prompt":"x","schedule":"in 2 minutes"})", "c1").result, outcome.result);
+  w.advance(5min);
+  EXPECT_EQ(w.host().asked.size(), 1u);
+  EXPECT_TRUE(w.drain("bot").empty());
+}
+
+// F8
+TEST_F(AgentTest, AnAgentIsToldOnceWhateverCrashes) {
+  takes("task1", 1s);
+  call("local__task1", R"({"schedule":"in 1 minute"})", "c1");
+  for (int i = 0; i < 6; ++i) {
+    w.advance(15s);
+    w.restart();
+  }
+  w.advance(1s);
+  EXPECT_EQ(w.drain("bot").size(), 1u);
+  EXPECT_EQ(said().size(), 1u);
+}
+
+// F8
+TEST_F(AgentTest, WithoutAScheduleTheCallerGetsTheResultItself) {
+  takes("image_draw", 45s, R"({"text":"here","n":1})");
+  auto pending = w.start_task(w.tools().call({.tool = "local__image_draw",
+                                              .arguments = R"({"prompt":"x"})",
+                                              .context = {.agent_id = "bot", .session_id = session, .in_turn = true}}));
+  w.advance(44s);
+  EXPECT_FALSE(pending.done());
+  w.advance(1s);
+  ASSERT_TRUE(pending.done());
+  EXPECT_NE((*pending.value()).result.find(R"("data":{"text":"here","n":1})"), std::string::npos);
+  EXPECT_TRUE(said().empty());  // the agent says what it makes of it
+  EXPECT_TRUE(w.drain("bot").empty());
+}
+
+// F5
+TEST_F(AgentTest, AFailureIsAValueWithItsWord) {
+  fails("task1", 1s, "not_configured");
+  fails("task2", 1s, "teapot");
+  auto pending = w.start_task(w.tools().call({.tool = "local__task1", .arguments = "{}"}));
+  auto other = w.start_task(w.tools().call({.tool = "local__task2", .arguments = "{}"}));
+  w.advance(1s);
+  EXPECT_EQ((*pending.value()).code, Errc::not_configured);
+  EXPECT_EQ((*other.value()).code, Errc::plugin_failed);
+  EXPECT_NE((*other.value()).result.find("teapot"), std::string::npos);
+}
+
+// F7
+TEST_F(AgentTest, AnUnreadableScheduleIsAnErrorOfTheCall) {
+  const auto outcome = call("local__task1", R"({"schedule":"when the cows come home"})", "c1");
+  EXPECT_EQ(outcome.code, Errc::invalid_schedule);
+  EXPECT_TRUE(w.host().asked.empty());
+}
+
+// F9
+TEST_F(AgentTest, AnAgentSubmitsAPlanAndIsToldWhenAllOfItHasEnded) {
+  takes("task1", 1s);
+  takes("task2", 1s);
+  const auto outcome = call(
+      "run_plan",
+      R"({"title":"two","steps":[{"aiName":"local__task1","draftArgs":{"schedule":"1分钟后"}},{"aiName":"local__task2","draftArgs":{"schedule":"2分钟后"},"dependsOn":[0]}]})",
+      "c1");
+  ASSERT_TRUE(outcome.ok) << outcome.result;
+  w.advance(1min);
+  EXPECT_EQ(said().size(), 1u);
+  EXPECT_TRUE(w.drain("bot").empty());
+  w.advance(1min);
+  EXPECT_EQ(said().size(), 2u);
+  EXPECT_EQ(w.drain("bot").size(), 1u);
+}
+
+// F9
+TEST_F(AgentTest, AnAgentCancelsItsOwnRunsOnly) {
+  takes("task1", 30s);
+  call("local__task1", R"({"schedule":"in 1 minute"})", "c1");
+  const std::string mine = w.run(w.runs().list({}))->front().id;
+  const std::string other = one("task1", "{}");
+  EXPECT_TRUE(call("cancel_run", fmt::format(R"({{"runId":"{}"}})", mine), "c2").ok);
+  EXPECT_EQ(call("cancel_run", fmt::format(R"({{"runId":"{}"}})", other), "c3").code, Errc::not_found);
+  EXPECT_EQ(get(mine).state, RunState::cancelled);
+}
+
+// F14
+TEST_F(AgentTest, APluginThatIsGoneFailsWhatWaitsForItAndLeavesWhatRuns) {
+  takes("task1", 10s);
+  std::vector<std::string> all;
+  for (int i = 0; i < 4; ++i) all.push_back(one("task1", "{}"));
+  w.advance(1s);
+  w.set_plugins({});
+  w.advance(20s);
+  EXPECT_EQ(state(all[0]), StepState::reported);
+  EXPECT_EQ(state(all[3]), StepState::failed);
+  EXPECT_EQ(w.tools().find("local__task1"), nullptr);
+}
+
+// --- progress texts ---
+
+class DraftsTest : public RunsTest {
+ protected:
+  DraftsTest() : RunsTest(with_plugins({scheduled_plugin("image_draw", 300s)}, true)) { takes("image_draw", 200s); }
+  std::string notice(const std::string& id) {
+    for (const Seen& event : events(id))
+      if (event.type == "tool_choice") return text(*json::parse(event.json), "message");
+    return {};
+  }
+};
+
+// F10
+TEST_F(DraftsTest, AModelWritesTheTextAheadOfItsTimeInTheToneOfTheHouse) {
+  w.model().answer = [](const llm::ChatRequest&) {
+    return says("Your picture is taking shape, a moment more, please.", 5s);
+  };
+  const std::string id =
+      one("image_draw", R"({"prompt":"a cat","schedule":"in 2 minutes"})",
+          {.plan = {}, .overlays = {.global = "Speak like a pirate.", .schedule_progress = "Say arr."}});
+  w.advance(99s);
+  EXPECT_TRUE(w.model().asked.empty());
+  w.advance(2s);
+  ASSERT_EQ(w.model().asked.size(), 1u);
+  const std::string system = w.model().asked[0].messages[0].content;
+  EXPECT_NE(system.find("Speak like a pirate.\n\nSay arr."), std::string::npos) << system;
+  EXPECT_NE(w.model().asked[0].messages[1].content.find("a cat"), std::string::npos);
+  w.advance(3min);
+  EXPECT_EQ(notice(id), "Your picture is taking shape, a moment more, please.");
+  EXPECT_EQ(when(id, "tool_choice"), 120'000);
+}
+
+// F4, F10
+TEST_F(DraftsTest, ATextThatIsNotReadyInTimeOrCannotBeShownIsReplacedByTheDefault) {
+  w.model().answer = [](const llm::ChatRequest&) { return says("Too late.", 60s); };
+  const std::string late = one("image_draw", R"({"schedule":"in 2 minutes"})");
+  w.advance(4min);
+  EXPECT_EQ(when(late, "tool_choice"), 120'000);
+  EXPECT_EQ(notice(late), default_progress_text(Tongue::english, 120));
+  w.model().answer = [](const llm::ChatRequest&) { return says("The plugin image_draw has hit a timeout."); };
+  const std::string technical = one("image_draw", R"({"schedule":"2分钟后"})");
+  w.advance(4min);
+  EXPECT_EQ(notice(technical), default_progress_text(Tongue::chinese, 120));
+  w.model().answer = [](const llm::ChatRequest&) { return testing::fails(Errc::model_unavailable, "away"); };
+  const std::string away = one("image_draw", R"({"schedule":"in 2 minutes"})");
+  w.advance(4min);
+  EXPECT_EQ(notice(away), default_progress_text(Tongue::english, 120));
+}
+
+// F10
+TEST_F(DraftsTest, NoModelIsAskedForWhatIsDoneInTime) {
+  takes("image_draw", 10s);
+  one("image_draw", R"({"schedule":"in 2 minutes"})");
+  w.advance(3min);
+  EXPECT_TRUE(w.model().asked.empty());
+}
+
+// --- the log ---
+
+// F11
+TEST_F(RunsTest, TheLogSaysWhatBecameOfASchedule) {
+  std::vector<std::string> lines;
+  const log::Capture capture([&lines](std::string_view line) {
+    if (line.find("SCHEDULE") != std::string_view::npos) lines.emplace_back(line);
+  });
+  takes("task1", 10s);
+  one("task1", R"({"schedule":"in 20 seconds"})");
+  w.advance(30s);
+  takes("task1", 30s);
+  one("task1", R"({"schedule":"in 20 seconds"})");
+  w.advance(40s);
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_TRUE(lines[0].contains("Schedule 延迟反馈启用") && lines[0].contains(R"("aiName":"local__task1")") &&
+              lines[0].contains(R"("scheduleText":"in 20 seconds")") && lines[0].contains(R"("delayMs":20000)") &&
+              lines[0].contains("targetISO"))
+      << lines[0];
+  EXPECT_TRUE(lines[1].contains("Schedule 延迟反馈: 工具已提前完成，延迟后反馈") &&
+              lines[1].contains(R"("actualMs":10000)"))
+      << lines[1];
+  EXPECT_TRUE(lines[3].contains("Schedule 延迟反馈: 发送中间状态") && lines[3].contains(R"("delayMs":20000)"))
+      << lines[3];
+  EXPECT_TRUE(lines[4].contains("Schedule 延迟反馈: 工具延迟完成") && lines[4].contains(R"("totalMs":30000)"))
+      << lines[4];
+}
+
+// --- events ---
+
+// F8
+TEST_F(RunsTest, EventsCanBeReadFromAnyNumberAndWaitedFor) {
+  takes("task1", 10s);
+  const std::string id = one("task1", "{}");
+  EXPECT_EQ(w.run(w.runs().events({.id = id, .after = 2}))->size(), 1u);
+  auto waiting = w.start_task(w.runs().events({.id = id, .after = 3, .wait = 60s}));
+  w.advance(9s);
+  EXPECT_FALSE(waiting.done());
+  w.advance(1s);
+  ASSERT_TRUE(waiting.done());
+  EXPECT_EQ(waiting.value()->size(), 2u);
+  // Behind the last one there is nothing to wait for: the stream ends.
+  auto ended = w.start_task(w.runs().events({.id = id, .after = 5, .wait = 60s}));
+  w.advance(1ms);
+  EXPECT_TRUE(ended.done());
+  EXPECT_EQ(w.run(w.runs().events({.id = "nobody"})).error().code, Errc::not_found);
+}
+
+// F8
+TEST_F(RunsTest, ARunUnderAKeyIsMadeOnce) {
+  const std::string plan = R"({"steps":[{"aiName":"local__task1"}]})";
+  const auto first = create(plan, {.plan = {}, .overlays = {}, .once = "k", .body = "a"});
+  const auto second = create(plan, {.plan = {}, .overlays = {}, .once = "k", .body = "a"});
+  EXPECT_EQ(first->run.id, second->run.id);
+  EXPECT_TRUE(second->repeated);
+  EXPECT_EQ(create(plan, {.plan = {}, .overlays = {}, .once = "k", .body = "b"}).error().code, Errc::key_conflict);
+  EXPECT_EQ(w.host().asked.size(), 1u);
+}
+
+// --- memory ---
+
+// F2, G15
+TEST_F(RunsTest, ManyHeldResultsAreNotInMemoryAndAreAllReportedInTime) {
+  takes("task1", 0s);
+  for (int i = 0; i < 300; ++i) one("task1", R"({"schedule":"in 5 minutes"})");
+  w.advance(1s);
+  EXPECT_EQ(w.runs().running() + w.runs().waiting(), 0u);
+  w.restart();
+  EXPECT_EQ(w.runs().running() + w.runs().waiting(), 0u);
+  w.advance(5min);
+  const auto all = *w.run(w.runs().list({.limit = 1000}));
+  ASSERT_EQ(all.size(), 300u);
+  for (const run::Run& one : all) {
+    EXPECT_EQ(one.state, RunState::completed);
+    EXPECT_EQ(*one.steps[0].reported_at, *one.steps[0].feedback.feedback_at);
+  }
+}
+
+// --- found by review ---
+
+std::string nested(int levels) {
+  return std::string(static_cast<std::size_t>(levels), '[') + std::string(static_cast<std::size_t>(levels), ']');
+}
+
+// F9
+TEST_F(RunsTest, WhatIsNestedTooDeeplyIsRefusedAndNeverEndsTheServer) {
+  const auto plan = [](int levels) {
+    return fmt::format(R"({{"steps":[{{"aiName":"local__task1","draftArgs":{{"deep":{}}}}}]}})", nested(levels));
+  };
+  EXPECT_TRUE(create(plan(40)).has_value());
+  EXPECT_EQ(refusal(plan(kValueDepthMax)), Errc::invalid_argument);
+  auto called =
+      w.run(w.tools().call({.tool = "local__task1", .arguments = fmt::format(R"({{"deep":{}}})", nested(60))}));
+  EXPECT_EQ(called->code, Errc::invalid_argument);
+  // What becomes too deep by being filled in fails its step.
+  takes("task1", 0s, nested(50));
+  const std::string id = begin(R"({"steps":[{"aiName":"local__task1"},
+    {"aiName":"local__task2","draftArgs":{"d":[[[[[[[[[[[["{{steps.0.result}}"]]]]]]]]]]]]},"dependsOn":[0]}]})");
+  w.advance(1s);
+  EXPECT_EQ(state(id, 1), StepState::failed);
+  w.restart();
+  w.advance(1s);
+  expect_sound();
+}
+
+// F8
+TEST_F(RunsTest, EventsStandInOneLineHoweverTheyWereWritten) {
+  takes("task1", 0s, "{\n\"a\":\r\n1}");
+  const std::string id = begin("{\"steps\":[{\"aiName\":\"local__task1\",\"draftArgs\":{\n\"x\":\r\n1}}]}");
+  w.advance(1s);
+  for (const Seen& event : events(id)) EXPECT_EQ(event.json.find_first_of("\r\n"), std::string::npos) << event.json;
+}
+
+// F3
+TEST_F(RunsTest, AClockThatIsSetDoesNotMoveTheRelativeTimeOfAStepThatWaitsForOthers) {
+  takes("task1", 30s);
+  takes("task2", 1s);
+  for (const Nanos step : {Nanos(1h), Nanos(-1h)}) {
+    const std::string id = begin(R"({"steps":[{"aiName":"local__task1"},
+      {"aiName":"local__task2","draftArgs":{"schedule":"in 2 minutes"},"dependsOn":[0]}]})");
+    w.advance(10s);
+    w.clock().step_wall(step);
+    w.advance(110s - 1ms);
+    EXPECT_EQ(state(id, 1), StepState::held) << step.count();
+    w.advance(1ms);
+    EXPECT_EQ(state(id, 1), StepState::reported) << step.count();
+  }
+}
+
+// F11
+TEST_F(RunsTest, ANoticeIsLoggedOnceAlsoIfSeveralComeTogether) {
+  int notices = 0;
+  const log::Capture capture([&notices](std::string_view line) {
+    if (line.find("发送中间状态") != std::string_view::npos) ++notices;
+  });
+  takes("task1", 30s);
+  begin(R"({"steps":[{"aiName":"local__task1","draftArgs":{"schedule":"in 5 seconds"}},
+    {"aiName":"local__task1","draftArgs":{"schedule":"in 5 seconds"}},
+    {"aiName":"local__task1","draftArgs":{"schedule":"in 5 seconds"}}]})");
+  w.advance(10s);
+  EXPECT_EQ(notices, 3);
+}
+
+// F10
+TEST_F(RunsTest, ChineseIsChineseHoweverItIsWritten) {
+  fails("task1", 0s);
+  one("task1", R"({"prompt":"\u753b\u4e00\u53ea\u732b"})", in_chat());
+  w.advance(1s);
+  EXPECT_EQ(said(), std::vector<std::string>{"task1 没有成功：no luck"});
+}
+
+// F7
+TEST_F(RunsTest, ATimeIsReadInTheZoneOfTheSession) {
+  takes("task1", 1s);
+  session = w.run(w.chats().open({.people = {"ann"}, .agents = {"bot"}, .timezone = "Asia/Shanghai"}))->session.id;
+  const std::string id = one("task1", R"({"schedule":"今晚9点"})", in_chat());
+  w.advance(59min);
+  EXPECT_EQ(state(id), StepState::held);
+  w.advance(1min);
+  EXPECT_EQ(state(id), StepState::reported);
+}
+
+// F8
+TEST_F(AgentTest, FilesOfACallThatAnAgentWaitsForAreShownAllTheSame) {
+  takes("image_draw", 1s, R"({"text":"a cat","files":[{"name":"cat.png"}]})");
+  auto pending = w.start_task(w.tools().call({.tool = "local__image_draw",
+                                              .arguments = "{}",
+                                              .context = {.agent_id = "bot", .session_id = session, .in_turn = true}}));
+  w.advance(1s);
+  ASSERT_TRUE(pending.done());
+  EXPECT_EQ(said(), std::vector<std::string>{"a cat"});
+}
+
+// F8
+TEST_F(AgentTest, AnAgentThatIsToldToStopNeedNotWaitForItsTools) {
+  takes("image_draw", 100s);
+  auto pending = w.start_task(w.tools().call({.tool = "local__image_draw",
+                                              .arguments = "{}",
+                                              .context = {.agent_id = "bot", .session_id = session, .in_turn = true}}));
+  w.advance(1s);
+  auto cancelled = [](Runs& runs, std::string where) -> Task<bool> {
+    co_await runs.cancel_awaited(std::move(where), "bot");
+    co_return true;
+  };
+  w.run(cancelled(w.runs(), session));
+  w.advance(1ms);
+  ASSERT_TRUE(pending.done());
+  EXPECT_EQ((*pending.value()).code, Errc::cancelled);
+  EXPECT_EQ(w.host().running, 0);
+}
+
+// G17
+TEST_F(RunsTest, AResultIsNotLostBecauseTheDiskIsFullRightNow) {
+  takes("task1", 10s);
+  const std::string id = one("task1", "{}");
+  w.advance(1s);
+  w.disk().set_capacity(0);
+  w.advance(15s);
+  w.disk().set_capacity(testing::Disk::kUnlimited);
+  w.advance(5s);
+  EXPECT_EQ(state(id), StepState::reported);
+}
+
+}  // namespace
+}  // namespace belfry::run
