@@ -97,6 +97,13 @@ struct Setting {
 
 constexpr std::int64_t kDayMs = 86'400'000;
 
+template <int run::SlotLimits::* limit>
+Result<> set_slots(Config& config, const std::string& value) {
+  BELFRY_TRY(const auto number, whole(value, 1, 1'000));
+  config.tools_at_once.*limit = static_cast<int>(number);
+  return {};
+}
+
 const Setting kSettings[] = {
     {"server", "listen",
      [](Config& config, const std::string& value) -> Result<> {
@@ -150,6 +157,23 @@ const Setting kSettings[] = {
        BELFRY_TRY(const auto number, whole(value, 1, 1'000));
        config.agents_at_once = static_cast<int>(number);
        return {};
+     }},
+    {"limits", "tools_at_once", set_slots<&run::SlotLimits::total>},
+    {"limits", "tools_per_tool", set_slots<&run::SlotLimits::per_tool>},
+    {"limits", "tools_per_provider", set_slots<&run::SlotLimits::per_provider>},
+    {"plugins", "dirs",
+     [](Config& config, const std::string& value) -> Result<> {
+       config.plugins = split(value);
+       if (config.plugins.empty()) return wrong(value, "a list of folders");
+       return {};
+     }},
+    {"overlays", "global",
+     [](Config& config, const std::string& value) -> Result<> {
+       return not_empty(config.overlays.global, value, "a text");
+     }},
+    {"overlays", "schedule_progress",
+     [](Config& config, const std::string& value) -> Result<> {
+       return not_empty(config.overlays.schedule_progress, value, "a text");
      }},
     {"limits", "task_turns", set_task_cost<&agent::Spend::turns>},
     {"limits", "task_model_calls", set_task_cost<&agent::Spend::calls>},

@@ -15,6 +15,8 @@
 #include "belfry/base/limits.h"
 #include "belfry/base/log.h"
 #include "belfry/base/result.h"
+#include "belfry/run/progress_text.h"
+#include "belfry/run/slots.h"
 #include "belfry/when/when.h"
 
 namespace belfry::app {
@@ -53,6 +55,9 @@ struct Config {
   int connections_max = 10'000;
   int attempts_max = kAttemptsMax;
   int agents_at_once = 3;
+  run::SlotLimits tools_at_once;
+  std::vector<std::string> plugins;  // folders with plugins, beside those that Belfry brings along
+  run::Overlays overlays;
   Millis retention = kRetentionDefault;
   std::string timezone;  // the user's; empty: that of the machine
   when::Language language = when::Language::automatic;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "belfry/app/commands/commands.h"
+#include "belfry/plugin/guard.h"
 
 namespace {
 
@@ -68,6 +69,9 @@ int run(int count, char** arguments) {
   add_mailbox(app);
   add_agents(app);
   add_tools(app);
+  add_plugin(app);
+  add_run(app);
+  add_runs(app);
   add_schedule(app);
   add_chat(app);
   add_people(app);
@@ -104,6 +108,8 @@ int after_output(int code) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  // The server itself runs this, for each plugin. Before anything else: it must stay small and have one thread.
+  if (count > 1 && arguments[1] == plugin::kGuardCommand) return plugin::run_guard();
   try {
     return after_output(run(count, arguments));
   } catch (const std::exception& e) {

@@ -21,6 +21,7 @@
 #include "belfry/agent/processor.h"
 #include "belfry/agent/roster.h"
 #include "belfry/agent/tools.h"
+#include "belfry/app/bundled.h"
 #include "belfry/app/timezone.h"
 #include "belfry/base/log.h"
 #include "belfry/base/random.h"
@@ -33,12 +34,18 @@
 #include "belfry/due/timekeeper.h"
 #include "belfry/net/socket_client.h"
 #include "belfry/net/url.h"
+#include "belfry/plugin/catalog.h"
+#include "belfry/plugin/process_host.h"
+#include "belfry/plugin/watcher.h"
+#include "belfry/run/runs.h"
+#include "belfry/run/tools.h"
 #include "belfry/server/http_server.h"
 #include "belfry/store/file_reserve.h"
 #include "belfry/store/sqlite/sqlite_connection.h"
 #include "belfry/store/store.h"
 #include "belfry/tool/builtin/builtin.h"
 #include "belfry/tool/executor.h"
+#include "belfry/tool/schema.h"
 
 namespace belfry::app {
 namespace {
@@ -53,6 +60,8 @@ constexpr unsigned kFlushSecondsMax = 1;
 constexpr const char* kAssistant = "assistant";
 // A turn of an agent that thinks: many answers of a slow model, and tools between them.
 constexpr Millis kThinkingMax{3'600'000};
+// From the word that a plugin is to end to the moment at which it is made to: a little longer than its own grace.
+constexpr Nanos kPluginGrace = std::chrono::milliseconds{2'500};
 
 Error error_of(const store::Fault& fault, const std::string& data) {
   if (fault.kind() == store::FaultKind::in_use)
@@ -109,6 +118,12 @@ struct Runtime::Parts {
   std::optional<bus::TimeReader> times;
   std::optional<tool::Executor> tools;
   std::optional<llm::Client> model;
+  std::optional<plugin::Catalog> catalog;
+  std::optional<plugin::Watcher> watcher;
+  std::optional<plugin::ProcessHost> host;
+  std::optional<run::Toolbox> toolbox;
+  std::optional<run::Runs> runs;
+  std::optional<run::PluginOffer> offer;
   std::optional<agent::Roster> roster;
   std::optional<agent::Planner> planner;
   std::optional<agent::Memory> memory;
@@ -121,7 +136,10 @@ struct Runtime::Parts {
   Result<> open();
   Result<> open_store();
   void open_planner();
+  void open_runs();
+  void read_plugins();
   server::AgentControl control();
+  Task<Result<int>> cancel_turns(std::string session, std::string agent);
   Task<Result<>> add_agent(std::string name, std::string profile);
   Task<Result<>> change_agent(std::string name, std::string profile);
   Task<Result<std::string>> turns_of(std::string name, int limit);
@@ -129,6 +147,7 @@ struct Runtime::Parts {
   Task<Result<std::int64_t>> forget_about(std::string person, std::optional<std::int64_t> number);
   Task<void> add_configured_agents();
   Task<void> welcome();
+  std::string more_metrics() const;
   std::string model_metrics() const;
   Task<void> add_default_members();
   void log_start() const;
@@ -136,6 +155,8 @@ struct Runtime::Parts {
   void signalled(int number);
   [[noreturn]] void exit_now();
   Task<void> stop();
+  Task<void> stop_tools(BootTime deadline);
+  Task<void> end_plugins(BootTime last_call, BootTime deadline, Wake& ended);
   Task<bool> deliver_delayed();
   void log_waiting(BootTime patience) const;
   void log_stopped(bool forced) const;
@@ -166,6 +187,7 @@ Result<> Runtime::Parts::open_store() {
     tools.emplace(clock, *store, *chats, options.config.retention);
     roster.emplace(*store, *bus);
     open_planner();
+    open_runs();
     agents.emplace(context, clock, *store, *bus, *tools,
                    agent::ProcessorOptions{.max_concurrent = options.config.agents_at_once});
   } catch (const store::Fault& fault) {
@@ -192,6 +214,64 @@ void Runtime::Parts::open_planner() {
   memory.emplace(context, clock, *store, *chats, *roster, asked, options.config.task_max.calls);
 }
 
+void Runtime::Parts::open_runs() {
+  const Locale locale = locale_of(options.config);
+  times.emplace(
+      clock, bus::TimeReader::Options{.zone = locale.zone, .zone_source = locale.source, .language = locale.language});
+  host.emplace(context, clock, plugin::HostOptions{.timezone = locale.zone.name(), .adopt_orphans = true});
+  toolbox.emplace(*tools, *host);
+  run::RunsOptions runs_options{.slots = options.config.tools_at_once,
+                                .overlays = options.config.overlays,
+                                .retention = options.config.retention,
+                                .zone = locale.zone,
+                                .files = (std::filesystem::absolute(options.data) / "files").lexically_normal(),
+                                .may_use = {}};
+  runs_options.may_use = [this](const std::string& name, const std::string& tool) {
+    const auto profile = roster->find(name);
+    return !profile || profile->may_use(tool);
+  };
+  runs.emplace(run::Runs::Parts{.context = context,
+                                .clock = clock,
+                                .store = *store,
+                                .bus = *bus,
+                                .chats = *chats,
+                                .timekeeper = timekeeper,
+                                .times = *times,
+                                .tools = *toolbox,
+                                .model = model ? &*model : nullptr},
+               std::move(runs_options));
+  offer.emplace(*tools, *toolbox, *runs);
+}
+
+// Those that Belfry brings along and those of the settings; again whenever something changes there.
+void Runtime::Parts::read_plugins() {
+  std::vector<std::filesystem::path> folders;
+  if (const auto bundled = bundled_plugins(); !bundled.empty()) folders.push_back(bundled);
+  for (const std::string& folder : options.config.plugins) folders.push_back(std::filesystem::absolute(folder));
+  catalog.emplace(folders, [](std::string_view schema) -> Result<> {
+    const auto compiled = tool::Schema::compile(schema);
+    if (!compiled) return std::unexpected(compiled.error());
+    return {};
+  });
+  watcher.emplace(context, clock, folders, [this] {
+    if (!catalog->scan()) return;
+    offer->set(catalog->all());
+    host->renew(catalog->all());
+    log::info("plugin.reloaded", "the plugins have changed",
+              {{"plugins", catalog->all().size()}, {"broken", catalog->broken().size()}});
+  });
+  watcher->start();
+  catalog->scan();
+  offer->set(catalog->all());
+}
+
+// Whoever is told to stop need not wait for its tools either.
+Task<Result<int>> Runtime::Parts::cancel_turns(std::string session, std::string agent) {
+  const auto cancelled = co_await planner->cancel(session, agent);
+  co_await runs->cancel_awaited(session, agent);
+  co_return cancelled;
+}
+
 server::AgentControl Runtime::Parts::control() {
   server::AgentControl all;
   all.runs = [this](const std::string& kind) { return agents->hosts(kind); };
@@ -209,7 +289,7 @@ server::AgentControl Runtime::Parts::control() {
   all.remove = [this](std::string name) { return roster->remove(std::move(name)); };
   all.turns = [this](std::string name, int limit) { return turns_of(std::move(name), limit); };
   all.cancel = [this](std::string session, std::string name) {
-    return planner->cancel(std::move(session), std::move(name));
+    return cancel_turns(std::move(session), std::move(name));
   };
   all.facts = [this](std::string person) { return facts_about(std::move(person)); };
   all.forget = [this](std::string person, std::optional<std::int64_t> number) {
@@ -254,12 +334,12 @@ Result<> Runtime::Parts::open() {
   BELFRY_CHECK(prepare_data_directory(options.data));
   BELFRY_CHECK(open_store());
   const Locale locale = locale_of(options.config);
-  times.emplace(
-      clock, bus::TimeReader::Options{.zone = locale.zone, .zone_source = locale.source, .language = locale.language});
   for (auto& tool : tool::make_builtin_tools({.clock = clock, .bus = *bus, .times = *times, .scheduled = *scheduled}))
     tools->add(std::move(tool));
   for (auto& tool : agent::make_agent_tools({.bus = *bus, .chats = *chats, .executor = *tools, .roster = *roster}))
     tools->add(std::move(tool));
+  for (auto& tool : run::make_run_tools(*runs)) tools->add(std::move(tool));
+  read_plugins();
   BELFRY_TRY(auto panel, server::load_panel(options.config.panel));
   server.emplace(context, clock,
                  server::Served{.bus = *bus,
@@ -268,9 +348,10 @@ Result<> Runtime::Parts::open() {
                                 .scheduled = *scheduled,
                                 .webhooks = *webhooks,
                                 .tools = *tools,
+                                .runs = *runs,
                                 .times = *times,
                                 .agents = control(),
-                                .more_metrics = [this] { return model_metrics(); }},
+                                .more_metrics = [this] { return more_metrics(); }},
                  server::ServerOptions{.listen_host = listen.host,
                                        .port = listen.port,
                                        .allow_hosts = options.config.allow_hosts,
@@ -304,6 +385,14 @@ Task<void> Runtime::Parts::add_configured_agents() {
       log::error("agent.not_made", "an agent of the settings could not be made",
                  {{"id", id}, {"what", made.error().detail}});
   }
+}
+
+std::string Runtime::Parts::more_metrics() const {
+  return fmt::format(
+             "# TYPE belfry_tools_running gauge\nbelfry_tools_running {}\n"
+             "# TYPE belfry_tools_waiting gauge\nbelfry_tools_waiting {}\n",
+             runs->running(), runs->waiting()) +
+         model_metrics();
 }
 
 std::string Runtime::Parts::model_metrics() const {
@@ -384,6 +473,23 @@ Task<bool> Runtime::Parts::deliver_delayed() {
   co_return forced.has_value();
 }
 
+// `ended` lives until this has returned.
+Task<void> Runtime::Parts::end_plugins(BootTime last_call, BootTime deadline, Wake& ended) {
+  while (runs->running() > 0 && clock.now().boot < last_call) co_await clock.sleep_until(last_call, ended);
+  co_await host->stop(deadline);
+}
+
+// Tools at work are waited for, as long as there is time to end those that do not end by themselves.
+Task<void> Runtime::Parts::stop_tools(BootTime deadline) {
+  const BootTime last_call = std::max(clock.now().boot, deadline - kPluginGrace);
+  Wake ended;
+  TaskGroup beside(context);
+  beside.spawn("end plugins", end_plugins(last_call, deadline, ended));
+  co_await runs->stop(last_call);
+  ended.ring();
+  co_await beside.join();
+}
+
 // Said at once: whoever pressed Ctrl-C wonders what it waits for.
 void Runtime::Parts::log_waiting(BootTime patience) const {
   const std::int64_t held = bus->in_flight();
@@ -421,6 +527,7 @@ Task<void> Runtime::Parts::stop() {
   // receivers outside.
   log_waiting(patience);
   agents->close();
+  runs->close();
   planner->close();
   memory->close();
   co_await agents->stop(clock.now().boot + options.config.stop_deadline / 2);
@@ -431,6 +538,8 @@ Task<void> Runtime::Parts::stop() {
   bool forced = false;
   if (options.config.on_stop == OnStop::deliver) forced = co_await deliver_delayed();
   co_await bus->wait_until_idle(patience);
+  co_await stop_tools(patience);
+  co_await watcher->stop();
   co_await outbox->stop(patience);
   co_await server->close(std::min(clock.now().boot + kCloseGrace, patience + grace / 2));
   timekeeper.stop();
@@ -464,6 +573,7 @@ void Runtime::run() {
   parts.store->start();
   parts.bus->start();
   parts.chats->start();
+  parts.runs->start();
   parts.agents->host("echo", agent::make_echo);
   parts.agents->host(agent::kConcierge, [&parts] { return agent::make_concierge(*parts.chats, *parts.times); });
   parts.agents->host(agent::kModelKind, [&parts] { return parts.planner->make_agent(); },

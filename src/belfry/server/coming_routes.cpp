@@ -1,8 +1,12 @@
-// What is to come in one conversation, whatever it is: delayed messages, scheduled ones, deadlines of questions.
+// What is to come in one conversation, whatever it is: delayed messages, scheduled ones, deadlines of questions, results of
+// tools.
 #include <algorithm>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "belfry/bus/quick_replies.h"
+#include "belfry/run/run_json.h"
 #include "belfry/server/routes.h"
 #include "belfry/server/socket_wire.h"
 
@@ -47,6 +51,19 @@ ComingItem item_of(const chat::Chats::DeadlineOf& deadline) {
           .on_timeout = std::string(chat::word(deadline.question.on_timeout.action))};
 }
 
+ComingItem item_of(const run::RunTables::Coming& step) {
+  return {.kind = ComingItem::Kind::run,
+          .id = fmt::format("{}-{}", step.run_id, step.step),
+          .from = step.tool,
+          .to = step.person,
+          .text = step.title.empty() ? std::string(run::plain_name(step.tool)) : step.title,
+          .at = step.at,
+          .created_at = step.created_at,
+          .run = step.run_id,
+          .step = step.step,
+          .state = std::string(run::word(step.state))};
+}
+
 }  // namespace
 
 void ComingRoutes::add_to(Router& router) {
@@ -71,6 +88,8 @@ Task<Result<std::vector<ComingItem>>> ComingRoutes::collect(std::string id) {
   chat::ScheduledQuery query{.session = id, .status = chat::ScheduledStatus::pending, .limit = kLimit};
   BELFRY_CO_TRY(const auto scheduled, co_await scheduled_.list(std::move(query)));
   for (const chat::ScheduledMessage& message : scheduled.messages) items.push_back(item_of(message));
+  BELFRY_CO_TRY(const auto steps, co_await runs_.coming_in(id, kLimit));
+  for (const run::RunTables::Coming& step : steps) items.push_back(item_of(step));
   for (const std::string& person : session.people()) {
     BELFRY_CO_TRY(const auto delayed, co_await delayed_for(session, person));
     items.insert(items.end(), delayed.begin(), delayed.end());

@@ -94,6 +94,7 @@ Task<void> Connection::run() {
 Task<bool> Connection::serve_one() {
   parser_ = std::make_unique<RequestParser>();
   stream_begun_ = false;
+  stream_type_ = "application/x-ndjson";
   const bool head = co_await read_head();
   if (!head) co_return false;
   method_ = parser_->request().method;
@@ -380,7 +381,7 @@ Task<Result<std::string>> Connection::read_some() {
 Task<Result<>> Connection::write(std::string piece) {
   if (!std::exchange(stream_begun_, true)) {
     Response head;
-    head.content_type = "application/x-ndjson";
+    head.content_type = stream_type_;
     const bool keep = parser_->keep_alive() && !parser_->http_1_0();
     append_head(head, keep, std::nullopt);
     output_.bytes += parser_->http_1_0() ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n";

@@ -59,6 +59,7 @@ class Connection final : public Exchange, public ClientWatch {
 
   // Exchange
   Task<Result<std::string>> read_some() override;
+  void set_content_type(std::string_view type) override { stream_type_ = type; }
   Task<Result<>> write(std::string piece) override;
   // ClientWatch
   void begin(std::shared_ptr<bus::Departure> departure) override;
@@ -96,6 +97,7 @@ class Connection final : public Exchange, public ClientWatch {
   bool idle_ = false;  // between two requests
   bool timed_out_ = false;
   bool stream_begun_ = false;
+  std::string_view stream_type_;  // a literal
   bool read_failed_ = false;
   Method method_ = Method::other;
 

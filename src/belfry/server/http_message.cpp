@@ -93,6 +93,8 @@ int status_of(Errc code) {
     case Errc::quickReplies_empty_string:
     case Errc::not_private_chat:
     case Errc::empty_text:
+    case Errc::invalid_schedule:
+    case Errc::invalid_plan:
     case Errc::unknown_field: return 400;
     case Errc::unauthorized: return 401;
     case Errc::forbidden_host:
@@ -113,11 +115,14 @@ int status_of(Errc code) {
     case Errc::question_closed:
     case Errc::already_sent:
     case Errc::being_sent:
+    case Errc::not_configured:
     case Errc::wrong_state: return 409;
     case Errc::too_large: return 413;
     case Errc::overloaded: return 429;
     case Errc::storage_failed: return 500;
     case Errc::unsupported: return 501;
+    case Errc::plugin_failed:
+    case Errc::interrupted:
     case Errc::model_refused:
     case Errc::model_garbled: return 502;
     case Errc::stopping:

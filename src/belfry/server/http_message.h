@@ -37,6 +37,7 @@ struct Request {
   std::string accept_language;
   std::string accept_encoding;
   std::string if_none_match;
+  std::string last_event_id;      // Last-Event-ID: where a stream of events is to go on
   std::string signature;          // Belfry-Signature
   std::string upgrade;            // what the connection is to become
   std::string websocket_key;      // Sec-WebSocket-Key
@@ -69,6 +70,8 @@ class Exchange {
   virtual ~Exchange() = default;
   // Some more of the body; nothing at its end.
   virtual Task<Result<std::string>> read_some() = 0;
+  // What the answer is, before its first piece; NDJSON if nobody says.
+  virtual void set_content_type(std::string_view type) = 0;
   // Adds to the answer. The first call begins it with status 200.
   virtual Task<Result<>> write(std::string piece) = 0;
 };

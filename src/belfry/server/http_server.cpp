@@ -62,10 +62,11 @@ class HttpServer::Impl {
         sessions_(served.chats),
         scheduled_(served.scheduled, served.chats, served.times),
         webhooks_(served.webhooks),
-        coming_(clock, served.bus, served.chats, served.scheduled),
+        coming_(clock, served.bus, served.chats, served.scheduled, served.runs),
         panel_(std::move(options_.panel)),
-        hub_(context, clock, served.bus, served.chats, guard_, tasks_, options_.timezone),
+        hub_(context, clock, served.bus, served.chats, served.runs, guard_, tasks_, options_.timezone),
         tools_(served.tools, served.chats),
+        runs_(served.runs),
         status_(
             served.bus, served.store, !options_.token.empty(), [this] { return static_cast<int>(connections_.size()); },
             std::move(served.more_metrics)) {
@@ -84,6 +85,7 @@ class HttpServer::Impl {
         tasks_.spawn("stop an agent's turn", stop_turn(cancel(std::move(session), std::move(agent))));
       });
     tools_.add_to(router_);
+    runs_.add_to(router_);
     status_.add_to(router_);
   }
 
@@ -226,6 +228,7 @@ class HttpServer::Impl {
   PanelRoutes panel_;
   Hub hub_;
   ToolRoutes tools_;
+  RunRoutes runs_;
   StatusRoutes status_;
   Wake accept_wake_;
   Wake watchdog_wake_;

@@ -39,6 +39,7 @@ struct Served {
   chat::PrivateMessages& scheduled;
   chat::Webhooks& webhooks;
   tool::Executor& tools;
+  run::Runs& runs;
   const bus::TimeReader& times;
   AgentControl agents;
   std::function<std::string()> more_metrics;

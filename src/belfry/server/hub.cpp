@@ -19,6 +19,9 @@ constexpr int kCatchUpLines = 200;
 constexpr std::size_t kSubscriptionsMax = 500;
 // Sessions whose people are kept in mind.
 constexpr std::size_t kPeopleKept = 10'000;
+// In the place of a number, while a client catches up with a run: nothing has happened meanwhile, or something has.
+constexpr std::int64_t kCatchingUp = -1;
+constexpr std::int64_t kMissed = -2;
 // The first frame comes with the connection.
 constexpr Nanos kHelloMax = std::chrono::seconds{10};
 // Close codes of our own: 4000 and up are free for that.
@@ -32,19 +35,24 @@ Error no_session(const std::string& session) {
 
 }  // namespace
 
-Hub::Hub(asio::io_context& context, Clock& clock, bus::MessageBus& bus, chat::Chats& chats, const Guard& guard,
-         TaskGroup& tasks, std::string timezone)
+Hub::Hub(asio::io_context& context, Clock& clock, bus::MessageBus& bus, chat::Chats& chats, run::Runs& runs,
+         const Guard& guard, TaskGroup& tasks, std::string timezone)
     : context_(context),
       clock_(clock),
       bus_(bus),
       chats_(chats),
+      runs_(runs),
       guard_(guard),
       tasks_(tasks),
       timezone_(std::move(timezone)) {
   chats_.listen(*this);
+  runs_.listen(*this);
 }
 
-Hub::~Hub() { chats_.unlisten(*this); }
+Hub::~Hub() {
+  chats_.unlisten(*this);
+  runs_.unlisten(*this);
+}
 
 void Hub::add_to(Router& router) {
   router.add_socket("/v1/ws", [this](Request request, Socket& socket) { return serve(std::move(request), socket); });
@@ -113,6 +121,8 @@ Task<void> Hub::obey(std::shared_ptr<Client> client, wire::ClientFrame frame) {
     unsubscribe(client, unwanted->session);
   } else if (auto* const unwelcome = std::get_if<wire::Stop>(&frame)) {
     co_await stop(client, std::move(*unwelcome));
+  } else if (auto* const watched = std::get_if<wire::WatchRun>(&frame)) {
+    co_await watch(client, std::move(*watched));
   } else if (std::holds_alternative<wire::Ping>(frame)) {
     send(*client, wire::pong(now()));
   } else {
@@ -143,6 +153,7 @@ Task<void> Hub::stop(std::shared_ptr<Client> client, wire::Stop wanted) {
 void Hub::leave(const std::shared_ptr<Client>& client) {
   client->socket = nullptr;
   while (!client->sessions.empty()) unsubscribe(client, std::string(client->sessions.begin()->first));
+  while (!client->runs.empty()) unwatch(client, std::string(client->runs.begin()->first));
   if (const auto mine = by_person_.find(client->person); mine != by_person_.end()) {
     mine->second.erase(client);
     if (mine->second.empty()) by_person_.erase(mine);
@@ -265,13 +276,95 @@ void Hub::tell_others(const std::string& session, const People& people, const ch
 }
 
 void Hub::drafted(const std::string& session, const chat::Draft& draft, bool ended) {
+  tell_session(session, wire::draft(session, draft, ended));
+}
+
+// Those who look at it right now, and have all of its lines.
+void Hub::tell_session(const std::string& session, const std::string& text) {
   const auto here = by_session_.find(session);
   if (here == by_session_.end()) return;
-  const std::string text = wire::draft(session, draft, ended);
   const Clients clients = here->second;
   for (const std::shared_ptr<Client>& client : clients)
     if (const Subscription* const subscription = find(client, session); subscription && subscription->live)
       send(*client, text);
+}
+
+// --- runs ---
+
+void Hub::changed(const run::Run& run) {
+  if (by_session_.contains(run.owner.session)) tell_session(run.owner.session, wire::run_changed(run));
+}
+
+void Hub::progressed(const run::Run& run, int step, const std::string& progress) {
+  if (by_session_.contains(run.owner.session)) tell_session(run.owner.session, wire::run_progress(run, step, progress));
+}
+
+// Those that are watched one by one are sent in order: one that would leave a gap is read again from the disk.
+void Hub::happened(const run::Event& event) {
+  const auto watchers = by_run_.find(event.run_id);
+  if (watchers == by_run_.end()) return;
+  const Clients clients = watchers->second;
+  for (const std::shared_ptr<Client>& client : clients) {
+    const auto known = client->runs.find(event.run_id);
+    if (known == client->runs.end()) continue;
+    if (known->second < 0) known->second = kMissed;
+    if (known->second + 1 != event.seq) continue;
+    known->second = event.seq;
+    send(*client, wire::run_event(event));
+    if (event.is_last()) unwatch(client, event.run_id);
+  }
+}
+
+// Of a chat's runs those in it may hear; of the others anybody who may talk to this server at all.
+Task<bool> Hub::may_see(const std::shared_ptr<Client>& client, const run::Run& run) {
+  if (run.owner.session.empty()) co_return true;
+  const auto session = co_await chats_.session(run.owner.session);
+  co_return session && session->has(client->person);
+}
+
+void Hub::unwatch(const std::shared_ptr<Client>& client, const std::string& run) {
+  client->runs.erase(run);
+  const auto watchers = by_run_.find(run);
+  if (watchers == by_run_.end()) return;
+  watchers->second.erase(client);
+  if (watchers->second.empty()) by_run_.erase(watchers);
+}
+
+Task<void> Hub::watch(std::shared_ptr<Client> client, wire::WatchRun wanted) {
+  const auto found = co_await runs_.outline(wanted.run);
+  const bool allowed = found && co_await may_see(client, *found);
+  if (!allowed) {
+    send(*client, wire::socket_error({Errc::not_found,
+                                      fmt::format("there is no run \"{}\"", first_characters(wanted.run, kIdBytesMax))},
+                                     "", ""));
+    co_return;
+  }
+  if (client->runs.size() >= kSubscriptionsMax && !client->runs.contains(wanted.run)) {
+    send(*client,
+         wire::socket_error({Errc::limit_exceeded, fmt::format("a panel watches {} runs at most", kSubscriptionsMax)},
+                            "", ""));
+    co_return;
+  }
+  std::int64_t after = wanted.after;
+  by_run_[wanted.run].insert(client);
+  while (client->socket) {
+    client->runs[wanted.run] = kCatchingUp;
+    const auto events = co_await runs_.events({.id = wanted.run, .after = after});
+    if (!events || !client->socket) co_return;
+    for (const run::Event& event : *events) {
+      send(*client, wire::run_event(event));
+      after = event.seq;
+      if (!event.is_last()) continue;
+      unwatch(client, wanted.run);
+      co_return;
+    }
+    if (!events->empty() || client->runs[wanted.run] == kMissed) {
+      if (client->socket) co_await client->socket->drained();
+      continue;
+    }
+    client->runs[wanted.run] = after;  // live from here on
+    co_return;
+  }
 }
 
 void Hub::coming_in(const std::string& session) {

@@ -18,16 +18,17 @@
 #include "belfry/bus/message_bus.h"
 #include "belfry/chat/chats.h"
 #include "belfry/clock/clock.h"
+#include "belfry/run/runs.h"
 #include "belfry/server/guard.h"
 #include "belfry/server/router.h"
 #include "belfry/server/socket_wire.h"
 
 namespace belfry::server {
 
-class Hub final : public chat::Listener {
+class Hub final : public chat::Listener, public run::Listener {
  public:
-  Hub(asio::io_context& context, Clock& clock, bus::MessageBus& bus, chat::Chats& chats, const Guard& guard,
-      TaskGroup& tasks, std::string timezone);
+  Hub(asio::io_context& context, Clock& clock, bus::MessageBus& bus, chat::Chats& chats, run::Runs& runs,
+      const Guard& guard, TaskGroup& tasks, std::string timezone);
   ~Hub() override;
   void add_to(Router& router);
 
@@ -46,6 +47,10 @@ class Hub final : public chat::Listener {
   void coming_in(const std::string& session) override;
   void coming_for(const std::string& person) override;
 
+  void happened(const run::Event& event) override;
+  void changed(const run::Run& run) override;
+  void progressed(const run::Run& run, int step, const std::string& progress) override;
+
  private:
   struct Subscription {
     std::int64_t sent = 0;   // the last number that the client was given
@@ -56,7 +61,8 @@ class Hub final : public chat::Listener {
     Socket* socket = nullptr;  // null once it is gone
     std::string person;
     std::unordered_map<std::string, Subscription> sessions;
-    std::string counts;  // as they were last said
+    std::string counts;                                  // as they were last said
+    std::unordered_map<std::string, std::int64_t> runs;  // that it hears of, and the last number it was given
   };
   using Clients = std::unordered_set<std::shared_ptr<Client>>;
   using People = std::vector<std::string>;
@@ -66,6 +72,10 @@ class Hub final : public chat::Listener {
   Task<void> obey(std::shared_ptr<Client> client, wire::ClientFrame frame);
   Task<void> post(std::shared_ptr<Client> client, chat::Post post);
   Task<void> stop(std::shared_ptr<Client> client, wire::Stop wanted);
+  Task<void> watch(std::shared_ptr<Client> client, wire::WatchRun wanted);
+  void unwatch(const std::shared_ptr<Client>& client, const std::string& run);
+  Task<bool> may_see(const std::shared_ptr<Client>& client, const run::Run& run);
+  void tell_session(const std::string& session, const std::string& text);
   void subscribe(const std::shared_ptr<Client>& client, const wire::Hello::Known& known);
   void unsubscribe(const std::shared_ptr<Client>& client, const std::string& session);
   void leave(const std::shared_ptr<Client>& client);
@@ -83,6 +93,7 @@ class Hub final : public chat::Listener {
   Clock& clock_;
   bus::MessageBus& bus_;
   chat::Chats& chats_;
+  run::Runs& runs_;
   const Guard& guard_;
   TaskGroup& tasks_;
   std::string timezone_;
@@ -90,6 +101,7 @@ class Hub final : public chat::Listener {
   Clients clients_;
   std::unordered_map<std::string, Clients> by_session_;
   std::unordered_map<std::string, Clients> by_person_;
+  std::unordered_map<std::string, Clients> by_run_;
   std::unordered_map<std::string, People> people_;  // of sessions; they do not change
   std::unordered_set<std::string> coming_;          // sessions whose panels are told soon, once for many changes
   Stopper stopper_;

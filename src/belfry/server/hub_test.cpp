@@ -112,7 +112,7 @@ struct Panels {
       : w(world),
         guard({.listen_host = "127.0.0.1", .port = 1, .allow_hosts = {}, .token = std::move(token)}),
         tasks(w.context()),
-        hub(w.context(), w.clock(), w.bus(), w.chats(), guard, tasks, "Asia/Shanghai") {
+        hub(w.context(), w.clock(), w.bus(), w.chats(), w.runs(), guard, tasks, "Asia/Shanghai") {
     hub.add_to(router);
   }
   ~Panels() {
@@ -465,6 +465,80 @@ TEST_F(HubTest, ADraftThatNobodyWritesAnyMoreIsOver) {
             Errc::invalid_argument);
   EXPECT_EQ(w.run(w.chats().draft(session, {.id = "d", .from = "bot", .text = std::string(100'001, 'x')})).error().code,
             Errc::too_large);
+}
+
+class HubRunsTest : public ::testing::Test {
+ protected:
+  static World::Options options() {
+    World::Options options;
+    options.plugins = {testing::make_plugin({.name = "tool", .takes_schedule = true})};
+    return options;
+  }
+  HubRunsTest() : w(options()) {
+    w.add("bot");
+    session = w.run(w.chats().open({.people = {"ann"}, .agents = {"bot"}}))->session.id;
+    w.host().jobs["tool"] = {{.takes = 5s, .progress = {R"({"percent":10})"}}};
+  }
+  std::string begin(const std::string& where) {
+    run::NewRun wanted{.plan = {}, .overlays = {}, .agent = "bot", .session = where};
+    wanted.plan.steps.push_back({.tool = "local__tool",
+                                 .arguments = R"({"schedule":"in 10 seconds"})",
+                                 .schedule = std::nullopt,
+                                 .depends_on = {}});
+    return w.run(w.runs().create(std::move(wanted)))->run.id;
+  }
+  static std::vector<std::string> states(const TestSocket& socket) {
+    std::vector<std::string> all;
+    for (const std::string& frame : socket.of("run")) {
+      const auto run = json::find(*json::parse(frame), "run");
+      const auto steps = json::find(*run, "steps");
+      all.push_back(json::text_in(json::elements(*steps).front(), "state"));
+    }
+    return all;
+  }
+
+  World w;
+  std::string session;
+};
+
+// F8
+TEST_F(HubRunsTest, PanelsOfAChatSeeHowItsRunsGo) {
+  Panels panels(w);
+  TestSocket& socket = panels.connect_to(session);
+  begin(session);
+  w.advance(20s);
+  EXPECT_EQ(states(socket), (std::vector<std::string>{"waiting", "running", "held", "reported"}));
+  ASSERT_EQ(socket.of("runProgress").size(), 1u);
+  EXPECT_NE(socket.of("runProgress")[0].find(R"("progress":{"percent":10})"), std::string::npos);
+  EXPECT_EQ(socket.seqs(), std::vector<std::int64_t>{1});
+}
+
+// F8
+TEST_F(HubRunsTest, EventsOfARunAreHeardFromAnyNumberInOrderAndOnce) {
+  Panels panels(w);
+  const std::string id = begin(session);
+  TestSocket& socket = panels.connect_to(session);
+  panels.say(socket, fmt::format(R"({{"op":"watchRun","runId":"{}","after":1}})", id));
+  w.advance(20s);
+  std::vector<std::string> types;
+  for (const std::string& frame : socket.of("runEvent"))
+    types.push_back(json::text_in(*json::find(*json::parse(frame), "event"), "type"));
+  EXPECT_EQ(types, (std::vector<std::string>{"plan", "args", "tool_result", "done"}));
+}
+
+// F8, G20
+TEST_F(HubRunsTest, RunsOfSomebodyElsesChatAreNotHeard) {
+  Panels panels(w);
+  const std::string other = w.run(w.chats().open({.people = {"bob"}, .agents = {"bot"}}))->session.id;
+  const std::string id = begin(session);
+  TestSocket& socket = panels.connect_to(other, 0, "bob");
+  panels.say(socket, fmt::format(R"({{"op":"watchRun","runId":"{}"}})", id));
+  panels.say(socket, R"({"op":"watchRun","runId":"nobody"})");
+  w.advance(20s);
+  EXPECT_TRUE(socket.of("run").empty());
+  EXPECT_TRUE(socket.of("runEvent").empty());
+  ASSERT_EQ(socket.of("error").size(), 2u);
+  EXPECT_EQ(field(socket.of("error")[0], "error"), "not_found");
 }
 
 }  // namespace

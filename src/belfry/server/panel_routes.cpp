@@ -4,10 +4,11 @@
 namespace belfry::server {
 namespace {
 
-// Nothing from elsewhere, no script in the page itself, and nobody frames it.
+// Nothing from elsewhere, no script in the page itself, and nobody frames it. Pictures of tools are fetched with the token,
+// so the page shows them as blobs.
 constexpr std::string_view kPolicy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; manifest-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:;"
+    " manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 Response answer(const PanelFile& file, const Request& request) {
   Response response;

@@ -105,6 +105,7 @@ class RequestParser::Impl final : public http::basic_parser<true> {
         break;
       case http::field::unknown:
         if (beast::iequals(name, net::kSignatureHeader)) request.signature = text;
+        if (beast::iequals(name, "Last-Event-ID")) request.last_event_id = text;
         break;
       default: break;
     }

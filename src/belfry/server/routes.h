@@ -12,6 +12,7 @@
 #include "belfry/chat/chats.h"
 #include "belfry/chat/private_messages.h"
 #include "belfry/chat/webhooks.h"
+#include "belfry/run/runs.h"
 #include "belfry/server/panel.h"
 #include "belfry/server/router.h"
 #include "belfry/server/socket_wire.h"
@@ -144,8 +145,9 @@ class SessionRoutes {
 
 class ComingRoutes {
  public:
-  ComingRoutes(Clock& clock, bus::MessageBus& bus, chat::Chats& chats, chat::PrivateMessages& scheduled)
-      : clock_(clock), bus_(bus), chats_(chats), scheduled_(scheduled) {}
+  ComingRoutes(Clock& clock, bus::MessageBus& bus, chat::Chats& chats, chat::PrivateMessages& scheduled,
+               run::Runs& runs)
+      : clock_(clock), bus_(bus), chats_(chats), scheduled_(scheduled), runs_(runs) {}
   void add_to(Router& router);
 
  private:
@@ -158,6 +160,7 @@ class ComingRoutes {
   bus::MessageBus& bus_;
   chat::Chats& chats_;
   chat::PrivateMessages& scheduled_;
+  run::Runs& runs_;
 };
 
 class PanelRoutes {
@@ -216,6 +219,23 @@ class ToolRoutes {
 
   tool::Executor& tools_;
   chat::Chats& chats_;
+};
+
+class RunRoutes {
+ public:
+  explicit RunRoutes(run::Runs& runs) : runs_(runs) {}
+  void add_to(Router& router);
+
+ private:
+  Task<Response> create(Request request);
+  Task<Response> list(Request request);
+  Task<Response> get(Request request);
+  Task<Response> cancel(Request request);
+  Task<Response> events(Request request, Exchange& exchange);
+  Task<Response> stream(run::EventsRequest wanted, Exchange& exchange);
+  Task<Response> file(Request request);
+
+  run::Runs& runs_;
 };
 
 class StatusRoutes {

@@ -4,6 +4,7 @@
 
 #include "belfry/base/fields.h"
 #include "belfry/base/utf8.h"
+#include "belfry/run/run_json.h"
 #include "belfry/server/chat_wire.h"
 
 namespace belfry::server::wire {
@@ -66,6 +67,7 @@ std::string_view word(ComingItem::Kind kind) {
     case ComingItem::Kind::message: return "message";
     case ComingItem::Kind::scheduled: return "scheduled";
     case ComingItem::Kind::question: return "question";
+    case ComingItem::Kind::run: return "run";
   }
   return "message";
 }
@@ -82,6 +84,8 @@ void write_item(json::Writer& writer, const ComingItem& item) {
     writer.end();
   }
   if (item.in_outbox) writer.field("inOutbox", true);
+  if (item.kind == ComingItem::Kind::run)
+    writer.field("runId", item.run).field("stepIndex", item.step).field("state", item.state);
   writer.end();
 }
 
@@ -112,13 +116,20 @@ Result<ClientFrame> read_client_frame(std::string_view text) {
     BELFRY_CHECK(fields.text("agent", frame.agent));
     return frame;
   }
+  if (op == "watchRun") {
+    BELFRY_TRY(const Fields fields, Fields::read("watchRun", text, {"op", "runId", "after"}));
+    WatchRun frame;
+    BELFRY_CHECK(fields.text("runId", frame.run));
+    BELFRY_CHECK(fields.whole("after", frame.after));
+    return frame;
+  }
   if (op == "ping") {
     BELFRY_TRY(const Fields fields, Fields::read("ping", text, {"op"}));
     return Ping{};
   }
   return fail(Errc::invalid_argument,
               fmt::format("op \"{}\" is not known; there are hello, subscribe, unsubscribe, send,"
-                          " stop and ping",
+                          " stop, watchRun and ping",
                           op.substr(0, 40)));
 }
 
@@ -194,6 +205,23 @@ std::string counts(const bus::Counts& all, std::int64_t delayed_for_person) {
 std::string stopping() {
   json::Writer writer;
   return begin(writer, "stopping").end().take();
+}
+
+std::string run_changed(const run::Run& run) {
+  json::Writer writer;
+  begin(writer, "run").field("session", run.owner.session).key("run").raw(run::run_json(run, false));
+  return writer.end().take();
+}
+
+std::string run_progress(const run::Run& run, int step, const std::string& progress) {
+  json::Writer writer;
+  begin(writer, "runProgress").field("session", run.owner.session).field("runId", run.id).field("stepIndex", step);
+  return writer.key("progress").raw(progress).end().take();
+}
+
+std::string run_event(const run::Event& event) {
+  json::Writer writer;
+  return begin(writer, "runEvent").field("runId", event.run_id).key("event").raw(event.json).end().take();
 }
 
 std::string coming(const std::vector<ComingItem>& items, bool more, WallTime now) {

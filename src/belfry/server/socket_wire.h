@@ -8,6 +8,7 @@
 
 #include "belfry/bus/envelope.h"
 #include "belfry/chat/chats.h"
+#include "belfry/run/run.h"
 
 namespace belfry::server::wire {
 
@@ -36,8 +37,13 @@ struct Stop {
   std::string session;
   std::string agent;
 };
+// The events of a run, from a number on.
+struct WatchRun {
+  std::string run;
+  std::int64_t after = 0;
+};
 struct Ping {};
-using ClientFrame = std::variant<Hello, Subscribe, Unsubscribe, SendLine, Stop, Ping>;
+using ClientFrame = std::variant<Hello, Subscribe, Unsubscribe, SendLine, Stop, WatchRun, Ping>;
 Result<ClientFrame> read_client_frame(std::string_view text);
 
 // --- to the client: the text of a frame ---
@@ -53,12 +59,15 @@ std::string draft(const std::string& session, const chat::Draft& draft, bool end
 std::string coming_changed(const std::string& session);
 std::string counts(const bus::Counts& all, std::int64_t delayed_for_person);
 std::string stopping();
+std::string run_changed(const run::Run& run);
+std::string run_progress(const run::Run& run, int step, const std::string& progress);
+std::string run_event(const run::Event& event);
 
 // --- over HTTP ---
 
 // Everything that is to come in one conversation.
 struct ComingItem {
-  enum class Kind { message, scheduled, question };
+  enum class Kind { message, scheduled, question, run };
   Kind kind = Kind::message;
   std::string id;
   std::string from;
@@ -70,6 +79,9 @@ struct ComingItem {
   bool in_outbox = false;
   std::int64_t seq = 0;    // of a question
   std::string on_timeout;  // of a question
+  std::string run;         // of a run's step
+  int step = 0;
+  std::string state;
 };
 std::string coming(const std::vector<ComingItem>& items, bool more, WallTime now);
 

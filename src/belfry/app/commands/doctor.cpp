@@ -16,6 +16,7 @@
 #include "belfry/bus/message_tables.h"
 #include "belfry/chat/chat_tables.h"
 #include "belfry/chat/webhook_tables.h"
+#include "belfry/run/run_tables.h"
 #include "belfry/store/sqlite/sqlite_connection.h"
 
 namespace belfry::app {
@@ -75,6 +76,7 @@ Findings examine(store::Connection& connection) {
   for (std::string& problem : bus::MessageTables::conservation_problems(connection))
     findings.problems.push_back(with_message_id(std::move(problem)));
   for (std::string& problem : chat::ChatTables::problems(connection)) findings.problems.push_back(std::move(problem));
+  for (std::string& problem : run::RunTables::problems(connection)) findings.problems.push_back(std::move(problem));
   for (std::string& problem : chat::WebhookTables::problems(connection))
     findings.problems.push_back(std::move(problem));
   bus::BusState state = bus::MessageTables::load(connection);

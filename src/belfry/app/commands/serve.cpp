@@ -27,6 +27,7 @@ struct Flags {
   std::string on_stop;
   std::string stop_deadline;
   std::vector<std::string> allow_hosts;
+  std::vector<std::string> plugins;
   std::string log_level;
   std::string log_format;
   bool json = false;
@@ -45,12 +46,14 @@ Config read_config(const Flags& flags) {
     const std::string& value;
   };
   std::string hosts;
+  std::string folders;
+  for (const std::string& folder : flags.plugins) folders += (folders.empty() ? "" : ",") + folder;
   for (const std::string& name : flags.allow_hosts) hosts += (hosts.empty() ? "" : ",") + name;
   for (const Given& given :
        {Given{"--listen", "server", "listen", flags.listen}, Given{"--data", "server", "data", flags.data},
         Given{"--token-file", "server", "token_file", flags.token_file},
         Given{"--allow-host", "server", "allow_hosts", hosts}, Given{"--on-stop", "server", "on_stop", flags.on_stop},
-        Given{"--log-level", "log", "level", flags.log_level},
+        Given{"--plugins", "plugins", "dirs", folders}, Given{"--log-level", "log", "level", flags.log_level},
         Given{"--log-format", "log", "format", flags.log_format}}) {
     if (given.value.empty()) continue;
     const auto done = set(config, given.section, given.key, given.value);
@@ -144,6 +147,11 @@ void add_serve(CLI::App& app) {
   command
       ->add_option("--allow-host", flags->allow_hosts, "Another name under which clients reach the server; repeatable")
       ->type_name("NAME")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--plugins", flags->plugins,
+                   "A folder with plugins, beside those that Belfry brings along; repeatable")
+      ->type_name("DIR")
       ->allow_extra_args(false);
   command->add_option("--config", flags->config_file, "Configuration file [belfry.toml here, if there is one]")
       ->type_name("FILE");

@@ -13,6 +13,9 @@
 namespace belfry::app {
 namespace {
 
+// A plugin may take its time before it answers.
+constexpr Millis kToolWait{3'600'000};
+
 struct Flags {
   Client client;
   std::string tool;
@@ -60,8 +63,8 @@ void call(Flags& flags) {
   if (!flags.session.empty()) writer.field("sessionId", flags.session);
   if (!flags.task.empty()) writer.field("taskId", flags.task);
   if (!flags.call_id.empty()) writer.field("callId", flags.call_id);
-  const std::string answer =
-      flags.client.post(fmt::format("/v1/tools/{}:call", net::percent_encoded(flags.tool)), writer.end().end().take());
+  const std::string answer = flags.client.post(fmt::format("/v1/tools/{}:call", net::percent_encoded(flags.tool)),
+                                               writer.end().end().take(), kToolWait);
   print_json(flags.client.json() ? answer : Answer(answer).raw("result"));
 }
 

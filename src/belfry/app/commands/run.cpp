@@ -1,0 +1,260 @@
+// belfry run: carries out a plan and shows how it goes; belfry runs: those that there are.
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "belfry/app/client.h"
+#include "belfry/app/commands/commands.h"
+#include "belfry/clock/real_clock.h"
+#include "belfry/net/url.h"
+#include "belfry/run/run_json.h"
+
+namespace belfry::app {
+namespace {
+
+// Between two pictures of the same thing.
+constexpr int kWaitMs = 1'000;
+
+struct Flags {
+  Client client;
+  std::string plan;
+  std::string id;
+  std::string agent;
+  std::string session;
+  std::string key;
+  std::string state;
+  bool detach = false;
+  int limit = 20;
+};
+
+WallTime now() { return round_down(read_real_clocks().wall); }
+
+std::string read_plan_file(const std::string& path) {
+  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  std::ifstream in(path, std::ios::binary);
+  if (!in) refuse_usage(fmt::format("cannot read {}", path));
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A whole request, or only the plan of one.
+std::string request_of(const Flags& flags, const std::string& text) {
+  const auto value = json::parse(text);
+  if (!value) refuse_usage(fmt::format("{} is not JSON: {}", flags.plan, value.error().detail), value.error().code);
+  if (value->kind != json::Kind::object) refuse_usage(fmt::format("{} is no object with steps", flags.plan));
+  const bool whole = json::find(*value, "plan").has_value();
+  json::Writer writer;
+  writer.object();
+  if (!whole) writer.key("plan").raw(value->raw);
+  for (const json::Member& member : json::every_member(*value)) {
+    const bool overridden = (member.key == "context" && !(flags.agent.empty() && flags.session.empty())) ||
+                            (member.key == "key" && !flags.key.empty());
+    if (whole && !overridden) writer.key(member.key).raw(member.value.raw);
+  }
+  if (!flags.agent.empty() || !flags.session.empty()) {
+    writer.key("context").object();
+    if (!flags.agent.empty()) writer.field("agentId", flags.agent);
+    if (!flags.session.empty()) writer.field("sessionId", flags.session);
+    writer.end();
+  }
+  if (!flags.key.empty()) writer.field("key", flags.key);
+  return writer.end().take();
+}
+
+std::string target(const std::string& id) { return "/v1/runs/" + net::percent_encoded(id); }
+
+Millis since(const std::string& iso) {
+  const auto time = parse_iso(iso);
+  return time ? std::max(Millis{0}, Millis{now() - *time}) : Millis{0};
+}
+
+Millis until(const std::string& iso) {
+  const auto time = parse_iso(iso);
+  return time ? std::max(Millis{0}, Millis{*time - now()}) : Millis{0};
+}
+
+// What there is to say about a step in one line.
+std::string note_of(const Answer& step) {
+  const std::string state = step.text("state");
+  const std::string feedback = step.text("feedbackAt");
+  const std::string report = feedback.empty() ? "" : fmt::format(", reports in {}", readable(until(feedback)));
+  if (state == "running") return fmt::format("for {}{}", readable(since(step.text("startedAt"))), report);
+  if (state == "late")
+    return fmt::format("for {}, was to report at {}", readable(since(step.text("startedAt"))), feedback);
+  if (state == "held") return fmt::format("done{}", report);
+  if (state == "waiting") return feedback.empty() ? "" : report.substr(2);
+  if (state == "reported") return step.flag("past") ? "its time was past" : "";
+  return printable(step.object("error").text("message"));
+}
+
+std::vector<std::string> picture(const Answer& run) {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("{}  {}", run.text("runId"), run.text("state")));
+  for (const Answer& step : run.list("steps"))
+    lines.push_back(fmt::format("  {:>2}  {:<24} {:<11} {}", step.number("stepIndex"),
+                                printable(run::plain_name(step.text("aiName"))), step.text("state"), note_of(step)));
+  return lines;
+}
+
+// On a terminal the picture before is painted over.
+void paint(const std::vector<std::string>& lines, std::size_t before) {
+  if (before > 0) std::printf("\x1b[%zuA", before);
+  for (const std::string& line : lines) std::printf("\x1b[2K%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+void print_event(const Answer& event) {
+  const std::string type = event.text("type");
+  std::string line = fmt::format("{}  {:<12}", event.text("time"), type);
+  if (event.has("aiName"))
+    line += fmt::format(" {} {}", event.number("stepIndex"), printable(run::plain_name(event.text("aiName"))));
+  if (type == "tool_choice") line += "  " + printable(event.text("message"));
+  if (type == "tool_result")
+    line += event.flag("success") ? "  " + printable(event.raw("data"))
+                                  : "  failed: " + printable(event.object("error").text("message"));
+  if (type == "done") line += " " + event.text("status");
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+// Shows a run until it ends: as a picture that changes on a terminal, else line by line.
+int follow(Flags& flags, const std::string& id) {
+  const bool pictures = ::isatty(1) != 0 && !flags.client.json();
+  std::int64_t after = 0;
+  std::size_t painted = 0;
+  while (true) {
+    const std::string page = flags.client.get(
+        fmt::format("{}/events?format=json&after={}&waitMs={}", target(id), after, pictures ? kWaitMs : 20 * kWaitMs));
+    std::string status;
+    for (const Answer& event : Answer(page).list("events")) {
+      after = event.number("seq");
+      if (event.text("type") == "done") status = event.text("status");
+      if (!pictures && !flags.client.json()) print_event(event);
+    }
+    if (flags.client.json()) {
+      const auto whole = json::parse(page);
+      for (const json::Value one : json::elements(*json::find(*whole, "events"))) print_json(std::string(one.raw));
+    }
+    if (pictures) {
+      const auto lines = picture(Answer(flags.client.get(target(id) + "?results=false")));
+      paint(lines, painted);
+      painted = lines.size();
+    }
+    if (!status.empty()) return status == "completed" ? kExitDone : kExitRefused;
+  }
+}
+
+void print_results(const Answer& run) {
+  for (const Answer& step : run.list("steps"))
+    if (step.has("data"))
+      std::printf("%s: %s\n", std::string(run::plain_name(step.text("aiName"))).c_str(),
+                  printable(step.raw("data")).c_str());
+}
+
+void end_with(int code) {
+  if (code != kExitDone) throw CLI::RuntimeError(code);
+}
+
+void carry_out(Flags& flags) {
+  const std::string answer = flags.client.post("/v1/runs", request_of(flags, read_plan_file(flags.plan)));
+  const std::string id = Answer(answer).text("runId");
+  if (flags.detach) {
+    if (flags.client.json()) return print_json(answer);
+    std::printf("%s\n", id.c_str());
+    return;
+  }
+  if (!flags.client.json())
+    std::fprintf(
+        stderr, "run %s goes on if this is ended; belfry runs watch %s shows it again, belfry runs cancel %s ends it\n",
+        id.c_str(), id.c_str(), id.c_str());
+  const int code = follow(flags, id);
+  if (!flags.client.json() && ::isatty(1)) print_results(Answer(flags.client.get(target(id))));
+  end_with(code);
+}
+
+void list(Flags& flags) {
+  std::string query = fmt::format("?limit={}", flags.limit);
+  if (!flags.agent.empty()) query += "&agent=" + net::percent_encoded(flags.agent);
+  if (!flags.session.empty()) query += "&session=" + net::percent_encoded(flags.session);
+  if (!flags.state.empty()) query += "&state=" + net::percent_encoded(flags.state);
+  const std::string answer = flags.client.get("/v1/runs" + query);
+  if (flags.client.json()) return print_json(answer);
+  const auto runs = Answer(answer).list("runs");
+  for (const Answer& one : runs) {
+    std::printf("%s  %s\n", one.text("createdAt").c_str(), printable(one.text("title")).c_str());
+    for (const std::string& line : picture(one)) std::printf("%s\n", line.c_str());
+  }
+  if (runs.empty()) std::fprintf(stderr, "there are no runs; belfry run PLAN.json begins one\n");
+}
+
+void show(Flags& flags) {
+  const std::string answer = flags.client.get(target(flags.id));
+  if (flags.client.json()) return print_json(answer);
+  const Answer run(answer);
+  for (const std::string& line : picture(run)) std::printf("%s\n", line.c_str());
+  print_results(run);
+}
+
+void cancel(Flags& flags) {
+  const std::string answer = flags.client.post(target(flags.id) + ":cancel", "");
+  if (flags.client.json()) return print_json(answer);
+  std::printf("%s is cancelled\n", flags.id.c_str());
+}
+
+CLI::App* add_with_id(CLI::App& app, const char* name, const char* description, const std::shared_ptr<Flags>& flags) {
+  CLI::App* const command = add_command(app, name, description);
+  command->add_option("id", flags->id, "The run's id")->required();
+  flags->client.add_options(*command);
+  return command;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  CLI::App* const command = add_command(app, "run", "Carry out a plan of tools, and show how it goes");
+  auto flags = std::make_shared<Flags>();
+  command
+      ->add_option("plan", flags->plan,
+                   "A file with {\"steps\": [{\"aiName\", \"draftArgs\", \"dependsOn\"}]}; - reads stdin")
+      ->required();
+  command->add_option("--session", flags->session, "The conversation in which results are said");
+  command->add_option("--agent", flags->agent, "On whose behalf: it is told when all of it has ended");
+  command->add_option("--key", flags->key, "A name for this run: made again under it, nothing is begun twice");
+  command->add_flag("--detach", flags->detach, "Print the run's id and do not wait");
+  flags->client.add_options(*command);
+  on_run(command, [flags] { carry_out(*flags); });
+}
+
+void add_runs(CLI::App& app) {
+  CLI::App* const command = add_command(app, "runs", "Plans and tools that run: list, show, watch, cancel");
+  command->require_subcommand(0, 1);
+  auto all = std::make_shared<Flags>();
+  all->client.add_options(*command);
+  on_run(command, [all] { list(*all); });
+
+  CLI::App* const listing = add_command(*command, "list", "Runs, newest first");
+  auto list_flags = std::make_shared<Flags>();
+  listing->add_option("--session", list_flags->session, "Of this conversation");
+  listing->add_option("--agent", list_flags->agent, "Of this agent");
+  listing->add_option("--state", list_flags->state, "In this state")->type_name("running|completed|failed|cancelled");
+  listing->add_option("--limit", list_flags->limit, "How many at most")->check(number_from(1, 1'000));
+  list_flags->client.add_options(*listing);
+  on_run(listing, [list_flags] { list(*list_flags); });
+
+  auto show_flags = std::make_shared<Flags>();
+  on_run(add_with_id(*command, "show", "One run and its results", show_flags), [show_flags] { show(*show_flags); });
+  auto watch_flags = std::make_shared<Flags>();
+  on_run(add_with_id(*command, "watch", "Follow a run until it ends", watch_flags),
+         [watch_flags] { end_with(follow(*watch_flags, watch_flags->id)); });
+  auto cancel_flags = std::make_shared<Flags>();
+  on_run(add_with_id(*command, "cancel", "End a run: nothing more of it is reported", cancel_flags),
+         [cancel_flags] { cancel(*cancel_flags); });
+}
+
+}  // namespace belfry::app
