@@ -1,8 +1,11 @@
 // The only place that knows HTTP. Every call ends with a value or a failure; none throws.
-import { fieldsOf, readAgents, readComing, readLines, readPeople, readSession, readSessions } from "./shapes.ts";
-import type { Agent, ComingItem, Failure, Line, Session } from "./types.ts";
+import { fieldsOf, text as textOf } from "./fields.ts";
+import { readRun, readRuns, readStepDetails } from "./run_shapes.ts";
+import { readAgents, readComing, readLines, readPeople, readSession, readSessions } from "./shapes.ts";
+import type { Agent, ComingItem, Failure, Line, Session, StepDetails, ToolRun } from "./types.ts";
 
 const PATIENCE = 20_000;
+const FILE_PATIENCE = 120_000;
 
 export type Outcome<T> = { ok: true; value: T } | { ok: false; failure: Failure; status: number };
 
@@ -17,6 +20,11 @@ export interface Reading {
   alternatives: string[];
   past: boolean;
   comesAgain: boolean;
+}
+
+export interface RunsPage {
+  runs: ToolRun[];
+  next?: string;
 }
 
 type Query = Record<string, string | number | undefined>;
@@ -65,31 +73,50 @@ function orBroken<T>(outcome: Outcome<unknown>, read: (body: unknown) => T | und
   return { ok: false, status: 200, failure: { error: "unavailable", message: "the answer could not be read" } };
 }
 
+function readRunsPage(body: unknown, session: string): RunsPage | undefined {
+  const fields = fieldsOf(body);
+  const next = textOf(fields?.next);
+  return fields ? { runs: readRuns(fields.runs, session), ...(next ? { next } : {}) } : undefined;
+}
+
+/** Where a file that a step has left is to be had. */
+export function fileAddress(runId: string, step: number, name: string): string {
+  return path`/v1/files/${`${runId}.${step}.${name}`}`;
+}
+
 export class Api {
   token: string | undefined;
 
   constructor(private readonly onUnauthorized: () => void) {}
 
   async call(method: string, address: string, body?: object): Promise<Outcome<unknown>> {
-    const headers: Record<string, string> = {};
-    if (this.token) headers.Authorization = `Bearer ${this.token}`;
+    const headers = this.headers();
     if (body) headers["Content-Type"] = "application/json";
     const request: RequestInit = { method, headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) };
     if (body) request.body = JSON.stringify(body);
+    return this.ask(address, request, async (response) => parsed(await response.text()));
+  }
+
+  /** The bytes of a file; it never changes, so the browser may keep it. */
+  file(address: string): Promise<Outcome<Blob>> {
+    const request: RequestInit = { headers: this.headers(), signal: AbortSignal.timeout(FILE_PATIENCE) };
+    return this.ask(address, request, (response) => response.blob());
+  }
+
+  private headers(): Record<string, string> {
+    return this.token ? { Authorization: `Bearer ${this.token}` } : {};
+  }
+
+  private async ask<T>(address: string, request: RequestInit, read: (response: Response) => Promise<T>): Promise<Outcome<T>> {
     try {
-      return await this.answer(await fetch(address, request));
+      const response = await fetch(address, request);
+      if (response.ok) return { ok: true, value: await read(response) };
+      if (response.status === 401) this.onUnauthorized();
+      return { ok: false, status: response.status, failure: failureOf(parsed(await response.text()), response.status) };
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       return { ok: false, status: 0, failure: { error: "unreachable", message } };
     }
-  }
-
-  private async answer(response: Response): Promise<Outcome<unknown>> {
-    const text = await response.text();
-    const value = parsed(text);
-    if (response.ok) return { ok: true, value };
-    if (response.status === 401) this.onUnauthorized();
-    return { ok: false, status: response.status, failure: failureOf(value, response.status) };
   }
 
   async sessions(person: string): Promise<Outcome<Session[]>> {
@@ -123,6 +150,21 @@ export class Api {
       const fields = fieldsOf(body);
       return { items: readComing(fields?.items), more: fields?.more === true };
     });
+  }
+
+  async runs(session: string, query: Query): Promise<Outcome<RunsPage>> {
+    return orBroken(await this.call("GET", withQuery("/v1/runs", { session, ...query })), (body) => readRunsPage(body, session));
+  }
+
+  async run(id: string): Promise<Outcome<{ run: ToolRun; details: StepDetails[] }>> {
+    return orBroken(await this.call("GET", path`/v1/runs/${id}`), (body) => {
+      const run = readRun(body);
+      return run && { run, details: readStepDetails(body) };
+    });
+  }
+
+  async cancelRun(id: string): Promise<Outcome<ToolRun>> {
+    return orBroken(await this.call("POST", path`/v1/runs/${id}:cancel`), (body) => readRun(body));
   }
 
   async when(text: string, timezone: string): Promise<Outcome<Reading>> {

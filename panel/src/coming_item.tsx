@@ -1,35 +1,22 @@
-import type { RefObject, VNode } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Outcome } from "./api.ts";
+import type { VNode } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { useAction } from "./action.ts";
 import { Avatar } from "./avatar.tsx";
-import { useNow, useSurroundings, type Surroundings } from "./context.ts";
-import { hasWords, type Key } from "./i18n.ts";
-import { Icon } from "./icons.tsx";
+import { CancelRun } from "./cancel_run.tsx";
+import { Confirm, useFocusInside } from "./confirm.tsx";
+import { useNow, useSurroundings } from "./context.ts";
+import type { Key } from "./i18n.ts";
+import { Icon, type IconName } from "./icons.tsx";
+import { plainName } from "./runs.ts";
 import { countdown, dayAndTime, exact, tomorrowAtNine } from "./times.ts";
-import type { ComingItem, Failure, Millis } from "./types.ts";
+import type { ComingItem, ComingKind, Millis } from "./types.ts";
 import { WhenField } from "./when_field.tsx";
 
 const MINUTE = 60_000;
-const KINDS = { message: "kindMessage", scheduled: "kindScheduled", question: "kindQuestion" } as const;
+const KINDS: Record<ComingKind, Key> = { message: "kindMessage", scheduled: "kindScheduled", question: "kindQuestion", run: "kindRun" };
+const ICONS: Record<ComingKind, IconName> = { message: "clock", scheduled: "clock", question: "question", run: "hourglass" };
+const RUN_STATES: Record<string, Key> = { waiting: "comingWaiting", running: "comingRunning", held: "comingHeld" };
 const ON_TIMEOUT: Record<string, Key> = { default: "onTimeoutDefault", remind: "onTimeoutRemind", expire: "onTimeoutExpire" };
-const CALM: readonly string[] = ["already_sent", "already_delivered", "already_cancelled", "being_sent", "not_found", "wrong_state"];
-
-function failureWords({ t }: Surroundings, failure: Failure): string {
-  if (CALM.includes(failure.error) && hasWords(failure.error)) return t(failure.error);
-  return t("actionFailed", { reason: failure.error === "unreachable" ? t("unreachable") : failure.message });
-}
-
-/** Runs a change and says how it ended; too late is nothing to be alarmed about. */
-function useAction(): (action: Promise<Outcome<unknown>>, done: string) => Promise<void> {
-  const surroundings = useSurroundings();
-  return async (action, done) => {
-    const outcome = await action;
-    const { store } = surroundings.panel;
-    if (outcome.ok) store.dispatch({ type: "notice", text: done, calm: true });
-    else store.dispatch({ type: "notice", text: failureWords(surroundings, outcome.failure), calm: CALM.includes(outcome.failure.error) });
-  };
-}
-
 interface PartProps {
   item: ComingItem;
   onDone: () => void;
@@ -88,25 +75,10 @@ function Cancel({ item, onDone }: PartProps): VNode {
     await act(panel.coming.cancel(item), t("doneCancelled"));
     onDone();
   };
-  return (
-    <div class="buttons wrap" role="group" aria-label={t("cancelSure")}>
-      <span>{t("cancelSure")}</span>
-      <button type="button" class="danger" onClick={() => void cancel()}>{t("yes")}</button>
-      <button type="button" class="quiet" onClick={onDone}>{t("no")}</button>
-    </div>
-  );
+  return <Confirm question={t("cancelSure")} onYes={() => void cancel()} onNo={onDone} />;
 }
 
 type Open = "edit" | "snooze" | "cancel" | undefined;
-
-/** What was pressed is gone when something else stands in its place: the focus goes to that, and not to nowhere. */
-function useFocusInside(place: RefObject<HTMLDivElement | null>, open: Open): void {
-  const before = useRef(open);
-  useLayoutEffect(() => {
-    if (before.current !== open) place.current?.querySelector<HTMLElement>("textarea, input, button")?.focus();
-    before.current = open;
-  }, [open]);
-}
 
 function Actions({ item }: { item: ComingItem }): VNode {
   const { panel, t } = useSurroundings();
@@ -150,26 +122,41 @@ export interface ComingItemProps {
   onJump: () => void;
 }
 
-export function ComingItemView({ session, item, onJump }: ComingItemProps): VNode {
+/** What can be done with it depends on what it is. */
+function ItemActions({ session, item, onJump }: ComingItemProps): VNode {
   const { panel, t } = useSurroundings();
-  const timeout = item.onTimeout === undefined ? undefined : ON_TIMEOUT[item.onTimeout];
+  if (item.kind !== "question" && item.runId === undefined) return <Actions item={item} />;
+  const seq = item.runId === undefined ? item.seq : panel.store.state.runs.get(item.runId)?.afterSeq;
   const jump = (): void => {
-    if (item.seq !== undefined) void panel.jumpTo(session, item.seq);
+    if (seq) void panel.jumpTo(session, seq);
     onJump();
   };
   return (
+    <div class="buttons wrap">
+      {seq ? <button type="button" class="quiet small" onClick={jump}>{t("goTo")}</button> : null}
+      {item.runId === undefined ? null : <CancelRun id={item.runId} />}
+    </div>
+  );
+}
+
+export function ComingItemView(props: ComingItemProps): VNode {
+  const { item } = props;
+  const { panel, t } = useSurroundings();
+  const timeout = item.onTimeout === undefined ? undefined : ON_TIMEOUT[item.onTimeout];
+  const state = item.kind === "run" ? RUN_STATES[item.state ?? ""] : undefined;
+  const from = item.kind === "run" ? plainName(item.from) : item.from;
+  const named = item.kind !== "run" || from !== item.text;
+  return (
     <li class={`coming-item coming-${item.kind}`} data-id={item.id}>
-      <div class="coming-head"><Icon name={item.kind === "question" ? "question" : "clock"} /><Countdown at={item.at} /></div>
+      <div class="coming-head"><Icon name={ICONS[item.kind]} /><Countdown at={item.at} /></div>
       <p class="coming-text" dir="auto">{item.text}</p>
       <p class="hint coming-who">
-        <Avatar name={item.from} /><span dir="auto">{item.from}</span>
+        {item.kind === "run" ? <Icon name="tool" /> : <Avatar name={item.from} />}{named ? <span dir="auto">{from}</span> : null}
         {item.to === undefined || item.to === panel.store.state.person ? null : <span>{t("toName", { name: item.to })}</span>}
-        <span>· {t(KINDS[item.kind])}</span>
+        <span>{named ? "· " : ""}{t(state ?? KINDS[item.kind])}</span>
         {timeout ? <span>· {t(timeout)}</span> : null}{item.inOutbox ? <span>· {t("inOutbox")}</span> : null}
       </p>
-      {item.kind === "question"
-        ? <div class="buttons wrap"><button type="button" class="quiet small" onClick={jump}>{t("goTo")}</button></div>
-        : <Actions item={item} />}
+      <ItemActions {...props} />
     </li>
   );
 }

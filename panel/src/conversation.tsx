@@ -1,7 +1,7 @@
 // The lines of the chat that is open. Only a window of them is in the page; it slides as one scrolls, and what one looks at
 // stays where it is, whatever comes in above or below.
 import { Fragment, type RefObject, type VNode } from "preact";
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useSurroundings } from "./context.ts";
 import { EmptyChat } from "./empty.tsx";
 import { Icon } from "./icons.tsx";
@@ -10,9 +10,11 @@ import type { LinesWindow } from "./lines_window.ts";
 import { firstSeq, isLive, lastSeq, runAround, type Log, type Run } from "./log.ts";
 import { DraftMessage, Message, PendingMessage } from "./message.tsx";
 import * as outbox from "./outbox.ts";
+import { RunCard } from "./run_card.tsx";
+import { placeRuns } from "./runs.ts";
 import { logOf, sessionName, type State } from "./state.ts";
 import { dayHeading, dayNumber } from "./times.ts";
-import type { Line, Session } from "./types.ts";
+import type { Line, Session, ToolRun } from "./types.ts";
 
 const NEAR_EDGE = 700; // pixels; closer to an end of the window than this, it slides
 const AT_BOTTOM = 32;
@@ -26,19 +28,20 @@ interface View {
   window: LinesWindow;
 }
 
+/** A line, and where in the log it stands. */
 interface Anchor {
   seq: number;
-  top: number;
+  offset: number;
 }
 
 function messages(log: HTMLElement): HTMLElement[] {
   return [...log.querySelectorAll<HTMLElement>("[data-seq]")];
 }
 
-/** The first line that can be seen, and where it stands. */
+/** The first line that can be seen. */
 function anchorOf(log: HTMLElement): Anchor | undefined {
   const first = messages(log).find((each) => each.offsetTop + each.offsetHeight > log.scrollTop);
-  return first ? { seq: Number(first.dataset.seq), top: first.offsetTop - log.scrollTop } : undefined;
+  return first ? { seq: Number(first.dataset.seq), offset: first.offsetTop } : undefined;
 }
 
 function elementOf(log: HTMLElement, seq: number): HTMLElement | null {
@@ -59,9 +62,21 @@ function stick(log: HTMLElement, placed: { current: number }): void {
   placed.current = log.scrollTop;
 }
 
+/**
+ * What one looks at stays where it is, by as much as it was moved within the log. Somebody may have scrolled meanwhile whose
+ * event is still to come: that counts, too.
+ */
+function holdStill(log: HTMLElement, anchor: { current: Anchor | undefined }): void {
+  const before = anchor.current;
+  const held = before ? elementOf(log, before.seq) : null;
+  if (before && held && held.offsetTop !== before.offset) log.scrollTop += held.offsetTop - before.offset;
+  anchor.current = anchorOf(log);
+}
+
 function followsIn(run: Run, line: Line): boolean {
   const before = run[line.seq - firstSeq(run) - 1];
   if (!before || before.from !== line.from || before.quickReplies || before.source === "system" || line.source === "system") return false;
+  if (before.tool || line.tool) return false;
   const gap = Date.parse(line.saidAt) - Date.parse(before.saidAt);
   return gap < SAME_BREATH && line.dueAt === undefined && dayNumber(Date.parse(before.saidAt)) === dayNumber(Date.parse(line.saidAt));
 }
@@ -78,26 +93,36 @@ function DayHeading({ line }: { line: Line }): VNode {
   return <h3 class="day"><span>{dayHeading(Date.parse(line.saidAt), panel.now(), language)}</span></h3>;
 }
 
+type Places = ReadonlyMap<number, readonly ToolRun[]>;
+
+/** The runs that began after this line. */
+function Cards({ state, places, after }: { state: State; places: Places; after: number }): VNode {
+  return <>{places.get(after)?.map((run) => <RunCard key={run.id} run={run} progress={state.progress.get(run.id)} />)}</>;
+}
+
 interface LinesProps {
   state: State;
   session: string;
   log: Log;
   run: Run;
   window: LinesWindow;
+  places: Places;
   highlighted: number | undefined;
 }
 
-function Lines({ state, session, log, run, window, highlighted }: LinesProps): VNode {
+function Lines({ state, session, log, run, window, places, highlighted }: LinesProps): VNode {
   const shown = windows.within(run, window);
   return (
     <>
+      <Cards state={state} places={places} after={0} />
       {shown.map((line, index) => (
         <Fragment key={line.seq}>
           {startsDay(shown, index) ? <DayHeading line={line} /> : null}
           <Message session={session} line={line} person={state.person} closing={log.closings.get(line.messageId)}
             press={line.quickReplies ? outbox.pressOf(state.outbox, line.messageId) : undefined}
-            told={state.told.get(line.messageId)} follows={index > 0 && followsIn(run, line)}
+            told={state.told.get(line.messageId)} follows={index > 0 && !places.has(line.seq - 1) && followsIn(run, line)}
             highlighted={line.seq === highlighted} />
+          <Cards state={state} places={places} after={line.seq} />
         </Fragment>
       ))}
     </>
@@ -186,7 +211,9 @@ function useScrolling(state: State, session: string, lines: Log): Scrolling {
       if (!view.following) setView({ following: true, window });
       return;
     }
-    if (view.following) setView({ following: false, window });
+    // Still where it was put: what is below has grown, and nobody has scrolled.
+    if (view.following && element.scrollTop >= placed.current - AT_BOTTOM) stick(element, placed);
+    else if (view.following) setView({ following: false, window });
     else slide(element);
   };
 
@@ -200,10 +227,8 @@ function useScrolling(state: State, session: string, lines: Log): Scrolling {
       target.focus({ preventScroll: true });
     } else if (view.following) {
       stick(element, placed);
-    } else if (anchor.current) {
-      const held = elementOf(element, anchor.current.seq);
-      const moved = held ? held.offsetTop - element.scrollTop - anchor.current.top : 0;
-      if (Math.abs(moved) >= 1) element.scrollTop += moved;
+    } else {
+      holdStill(element, anchor);
     }
     anchor.current = anchorOf(element);
     if (goal.current === undefined) slide(element);
@@ -217,7 +242,7 @@ function useScrolling(state: State, session: string, lines: Log): Scrolling {
     setView({ following: false, window: windows.around(runAround(lines, jump.seq), jump.seq) });
   }, [state.jump]);
 
-  // Heights change without a line being added: the window is resized, the composer grows, details open.
+  // Heights change without a line being added: the window is resized, the composer grows, details open, pictures load.
   const following = useRef(view.following);
   following.current = view.following;
   useEffect(() => {
@@ -225,6 +250,7 @@ function useScrolling(state: State, session: string, lines: Log): Scrolling {
     if (!element) return undefined;
     const observer = new ResizeObserver(() => {
       if (following.current) stick(element, placed);
+      else holdStill(element, anchor);
     });
     observer.observe(element);
     if (element.firstElementChild) observer.observe(element.firstElementChild);
@@ -286,7 +312,7 @@ function Failed({ state, session }: { state: State; session: Session }): VNode |
 }
 
 export function Conversation({ state, session, sends, newestCount, onExample }: ConversationProps): VNode {
-  const { t } = useSurroundings();
+  const { panel, t } = useSurroundings();
   const lines = logOf(state, session.id);
   const scrolling = useScrolling(state, session.id, lines);
   const { view, run, window, toNewest } = scrolling;
@@ -298,7 +324,9 @@ export function Conversation({ state, session, sends, newestCount, onExample }: 
 
   const atNewest = window.to === lastSeq(run) && isLive(lines, run);
   const pending = state.outbox.some((entry) => entry.session === session.id) || state.drafts.some((draft) => draft.session === session.id);
-  const empty = lines.live === 0 && run.length === 0 && !pending;
+  const places = useMemo(() => placeRuns(state.runs, session.id, window, atNewest), [state.runs, window.from, window.to, atNewest]);
+  const empty = lines.live === 0 && run.length === 0 && !pending && places.size === 0;
+  useEffect(() => void panel.runs.reach(session.id, window.from), [state.runs, window.from]);
   return (
     <div class="conversation">
       <div class="log" ref={scrolling.log} onScroll={scrolling.onScroll} role="log" tabIndex={0}
@@ -308,7 +336,8 @@ export function Conversation({ state, session, sends, newestCount, onExample }: 
           <Failed state={state} session={session} />
           {empty ? <EmptyChat session={session} onExample={onExample} /> : null}
           <Beginning run={run} loading={state.loading.get(session.id) === "loading"} />
-          <Lines state={state} session={session.id} log={lines} run={run} window={window} highlighted={scrolling.highlighted} />
+          <Lines state={state} session={session.id} log={lines} run={run} window={window} places={places}
+            highlighted={scrolling.highlighted} />
           {atNewest || lines.live === undefined ? <Newest state={state} session={session.id} run={run} /> : null}
         </div>
       </div>

@@ -5,12 +5,14 @@ import { Icon } from "./icons.tsx";
 
 export interface DialogProps {
   title: string;
+  /** A class of its own, for what needs more room. */
+  kind?: string;
   onClose: () => void;
   children: ComponentChildren;
 }
 
 /** The browser's own dialog: it keeps the focus inside, gives it back, and Escape closes it. */
-export function Dialog({ title, onClose, children }: DialogProps): VNode {
+export function Dialog({ title, kind, onClose, children }: DialogProps): VNode {
   const { t } = useSurroundings();
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
@@ -22,7 +24,7 @@ export function Dialog({ title, onClose, children }: DialogProps): VNode {
     if (event.target === dialog.current) onClose();
   };
   return (
-    <dialog ref={dialog} class="dialog" aria-labelledby={id} onCancel={(event) => { event.preventDefault(); onClose(); }} onClick={onBackdrop}>
+    <dialog ref={dialog} class={kind ? `dialog ${kind}` : "dialog"} aria-labelledby={id} onCancel={(event) => { event.preventDefault(); onClose(); }} onClick={onBackdrop}>
       <div class="dialog-inner">
         <header>
           <h2 id={id}>{title}</h2>

@@ -9,7 +9,9 @@ import { MessageText } from "./message_text.tsx";
 import type { Entry } from "./outbox.ts";
 import { TimeButton } from "./punctuality.tsx";
 import { QuickReplies } from "./quick_replies.tsx";
+import { plainName } from "./runs.ts";
 import { clockTime, clockTimeWithSeconds, dayNumber, exact } from "./times.ts";
+import { ToolFiles } from "./tool_files.tsx";
 import type { Draft, Line } from "./types.ts";
 
 export interface MessageProps {
@@ -39,6 +41,13 @@ function WrittenBefore({ line }: { line: Line }): VNode | null {
       <Icon name="clock" />{t("writtenDue", { written: when, due: time(due) })}
     </span>
   );
+}
+
+/** That a tool said it, and which. */
+function ToolMark({ line }: { line: Line }): VNode | null {
+  const { t } = useSurroundings();
+  if (!line.tool) return null;
+  return <span class="mark tool-mark"><Icon name="tool" />{t("toolNamed", { name: plainName(line.tool.aiName) })}</span>;
 }
 
 function Head({ name, children }: { name: string; children: ComponentChildren }): VNode {
@@ -73,8 +82,9 @@ function SpokenLine(props: MessageProps): VNode {
       aria-label={t("messageFrom", { name })} tabIndex={-1}>
       {own ? null : <Avatar name={line.from} />}
       <div class="content">
-        <Head name={name}><WrittenBefore line={line} /><TimeButton line={line} /></Head>
+        <Head name={name}><ToolMark line={line} /><WrittenBefore line={line} /><TimeButton line={line} /></Head>
         <div class="bubble" dir="auto"><Body line={line} /></div>
+        {line.tool ? <ToolFiles tool={line.tool} text={line.text} /> : null}
         {question ? <QuickReplies {...props} question={question} /> : null}
       </div>
     </article>

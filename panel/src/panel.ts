@@ -2,9 +2,11 @@
 import { Api, type Outcome, type Page, type Reading } from "./api.ts";
 import { Announcer } from "./announcer.ts";
 import { ComingList } from "./coming_list.ts";
+import { Files } from "./files.ts";
 import { firstSeq, lastSeq, runAround } from "./log.ts";
 import * as outbox from "./outbox.ts";
 import { Postman } from "./postman.ts";
+import { RunList } from "./run_list.ts";
 import { device, tab } from "./storage.ts";
 import { Socket } from "./socket.ts";
 import { logOf, sessionsInOrder } from "./state.ts";
@@ -23,6 +25,8 @@ export class Panel {
   readonly store: Store;
   readonly api: Api;
   readonly coming: ComingList;
+  readonly runs: RunList;
+  readonly files: Files;
   private readonly socket: Socket;
   private readonly postman: Postman;
   private readonly announcer: Announcer;
@@ -41,6 +45,8 @@ export class Panel {
     });
     this.postman = new Postman(this.store, this.socket);
     this.coming = new ComingList(this.store, this.api, () => this.now());
+    this.runs = new RunList(this.store, this.api);
+    this.files = new Files(this.api);
     this.announcer = new Announcer(this.store);
   }
 
@@ -86,7 +92,9 @@ export class Panel {
       case "pong": return this.onClock(frame.now, heardAt);
       case "message": return isNew ? this.announcer.said(frame.session, frame.line.from, frame.line.text) : undefined;
       case "activity": return this.onActivity(frame);
-      case "coming": return this.coming.changed(frame.session);
+      // Only from here on is it sure that no change of a run is missed.
+      case "caughtUp": return this.runs.changed(frame.session);
+      case "coming": case "run": return this.coming.changed(frame.session);
       case "sent": return this.onAnswer(frame.warnings);
       case "error": return this.onAnswer(frame.key === undefined ? [frame.message] : []);
       default: return undefined;

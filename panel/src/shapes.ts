@@ -1,36 +1,11 @@
 // Others' data becomes ours here or not at all: each function returns a checked value, or undefined for what makes no sense.
 // A broken field spoils no more than itself: a message with malformed quick replies is a message without.
+import { count, each, fieldsOf, given, instant, text, texts, type Fields } from "./fields.ts";
+import { readProgress, readRun, readToolLine } from "./run_shapes.ts";
 import type { Agent, Answer, ComingItem, ComingKind, Counts, Line, QuestionState, ServerFrame, Session } from "./types.ts";
 
 export const QUICK_REPLIES_MAX = 10;
 const PAYLOAD_SHOWN_MAX = 2000;
-
-type Fields = Record<string, unknown>;
-
-export function fieldsOf(value: unknown): Fields | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
-}
-
-function text(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined;
-}
-
-function count(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
-}
-
-function texts(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((each): each is string => typeof each === "string") : [];
-}
-
-function instant(value: unknown): string | undefined {
-  return typeof value === "string" && !Number.isNaN(Date.parse(value)) ? value : undefined;
-}
-
-/** Leaves out what is undefined, so that a field is either there or absent. */
-function given<T extends object>(fields: { [K in keyof T]?: T[K] | undefined }): Partial<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
-}
 
 export function readQuickReplies(value: unknown): string[] | undefined {
   if (!Array.isArray(value) || value.length === 0 || value.length > QUICK_REPLIES_MAX) return undefined;
@@ -75,6 +50,7 @@ export function readLine(value: unknown): Line | undefined {
     ...given<Line>({
       to: text(fields.to),
       draftId: text(payload?.draftId),
+      tool: readToolLine(payload?.run),
       payloadText: said === "" ? shownPayload(fields.payload) : undefined,
       quickReplies: readQuickReplies(fields.quickReplies),
       questionState: readState(fields.questionState),
@@ -90,7 +66,7 @@ export function readLine(value: unknown): Line | undefined {
 
 /** The good ones among many; a line that makes no sense would otherwise hide all the others. */
 export function readLines(value: unknown): Line[] {
-  return Array.isArray(value) ? value.map(readLine).filter((line): line is Line => line !== undefined) : [];
+  return each(value, readLine);
 }
 
 export function readSession(value: unknown): Session | undefined {
@@ -110,7 +86,7 @@ export function readSession(value: unknown): Session | undefined {
 }
 
 export function readSessions(value: unknown): Session[] {
-  return Array.isArray(value) ? value.map(readSession).filter((each): each is Session => each !== undefined) : [];
+  return each(value, readSession);
 }
 
 export function readAgents(value: unknown): Agent[] {
@@ -127,13 +103,15 @@ export function readPeople(value: unknown): string[] {
   return value.flatMap((each) => text(each) ?? text(fieldsOf(each)?.id) ?? []);
 }
 
-const KINDS: readonly string[] = ["message", "scheduled", "question"];
+const KINDS: readonly string[] = ["message", "scheduled", "question", "run"];
 
 function readComingItem(value: unknown): ComingItem | undefined {
   const fields = fieldsOf(value);
   const id = text(fields?.id);
   const at = instant(fields?.at);
   if (!fields || !id || !at || typeof fields.kind !== "string" || !KINDS.includes(fields.kind)) return undefined;
+  const runId = text(fields.runId);
+  if (fields.kind === "run" && !runId) return undefined;
   return {
     kind: fields.kind as ComingKind,
     id,
@@ -147,12 +125,14 @@ function readComingItem(value: unknown): ComingItem | undefined {
       onTimeout: text(fields.onTimeout),
       inOutbox: fields.inOutbox === true ? true : undefined,
       quickReplies: readQuickReplies(fields.quickReplies),
+      runId,
+      state: text(fields.state),
     }),
   };
 }
 
 export function readComing(value: unknown): ComingItem[] {
-  return Array.isArray(value) ? value.map(readComingItem).filter((each): each is ComingItem => each !== undefined) : [];
+  return each(value, readComingItem);
 }
 
 function readCounts(fields: Fields): Counts {
@@ -169,6 +149,17 @@ function readDraft(fields: Fields, session: string): ServerFrame | undefined {
   if (!draftId) return undefined;
   const done = fields.done === true;
   return { op: "draft", session, draftId, from: text(fields.from) ?? "", text: text(fields.text) ?? "", done };
+}
+
+function readRunFrame(fields: Fields, session: string): ServerFrame | undefined {
+  const run = readRun(fields.run, session);
+  return run ? { op: "run", session: run.session, run } : undefined;
+}
+
+function readProgressFrame(fields: Fields, session: string): ServerFrame | undefined {
+  const runId = text(fields.runId);
+  const progress = readProgress(fields.progress);
+  return runId && progress ? { op: "runProgress", session, runId, step: count(fields.stepIndex) ?? 0, progress } : undefined;
 }
 
 function readSent(fields: Fields, session: string): ServerFrame | undefined {
@@ -222,6 +213,8 @@ export function readFrame(value: unknown): ServerFrame | undefined {
     case "sent": return readSent(fields, session);
     case "error": return readError(fields);
     case "draft": return readDraft(fields, session);
+    case "run": return readRunFrame(fields, session);
+    case "runProgress": return readProgressFrame(fields, session);
     case "coming": return { op: "coming", session };
     case "counts": return { op: "counts", counts: readCounts(fields) };
     case "pong": return { op: "pong", now: instant(fields.now) ?? new Date().toISOString() };

@@ -1,7 +1,8 @@
 // All that the page knows, and how it changes. Events come in at one place, the views read; nothing here touches the page.
 import * as outbox from "./outbox.ts";
 import { addHistory, EMPTY_LOG, follow, startLive, type Log } from "./log.ts";
-import type { Agent, ComingItem, Counts, Draft, Failure, Line, Millis, Phase, ServerFrame, Session } from "./types.ts";
+import { mergeRuns, progressOf, withProgress, type AllProgress, type Runs } from "./runs.ts";
+import type { Agent, ComingItem, Counts, Draft, Failure, Line, Millis, Phase, ServerFrame, Session, ToolRun } from "./types.ts";
 
 export type Loading = "loading" | "ready" | Failure;
 
@@ -44,6 +45,9 @@ export interface State {
   drafts: readonly Draft[];
   /** Drafts that have ended: what still comes of them within a moment is old. Their ids may be used again. */
   endedDrafts: readonly { session: string; draftId: string; at: Millis }[];
+  /** Of the chats whose lines are in memory. */
+  runs: Runs;
+  progress: AllProgress;
   coming: Coming | undefined;
   counts: Counts | undefined;
   seen: Readonly<Record<string, number>>;
@@ -69,6 +73,8 @@ export type Event =
   | { type: "jump"; session: string; seq: number }
   | { type: "outbox"; entries: readonly outbox.Entry[] }
   | { type: "coming"; coming: Coming }
+  | { type: "runs"; runs: readonly ToolRun[] }
+  | { type: "runGone"; id: string }
   | { type: "seen"; session: string; seq: number }
   | { type: "allSeen"; seen: Readonly<Record<string, number>> }
   | { type: "notice"; text: string; calm: boolean }
@@ -88,7 +94,7 @@ export function initialState(person: string): State {
   return {
     phase: "connecting", version: "", person, timezone: "UTC", offset: 0, sessions: new Map(), sessionsLoaded: false,
     sessionsFailure: undefined, current: undefined, logs: new Map(), loading: new Map(), jump: undefined, outbox: [], drafts: [], endedDrafts: [],
-    coming: undefined, counts: undefined, seen: {}, notices: [], told: new Map(), agents: [], people: [],
+    runs: new Map(), progress: new Map(), coming: undefined, counts: undefined, seen: {}, notices: [], told: new Map(), agents: [], people: [],
   };
 }
 
@@ -108,7 +114,8 @@ function putLog(state: State, session: string, log: Log): State {
   const surplus = [...logs.keys()].filter((id) => id !== state.current).slice(0, Math.max(0, logs.size - LOGS_MAX));
   for (const id of surplus) logs.delete(id);
   const loading = surplus.length === 0 ? state.loading : new Map([...state.loading].filter(([id]) => !surplus.includes(id)));
-  return { ...state, logs, loading };
+  const runs = surplus.length === 0 ? state.runs : new Map([...state.runs].filter(([, run]) => !surplus.includes(run.session)));
+  return { ...state, logs, loading, runs };
 }
 
 function withPreview(state: State, id: string, seq: number, from: string, text: string, at: string): State {
@@ -176,6 +183,19 @@ function onActivity(state: State, frame: ServerFrame & { op: "activity" }, at: s
   return frame.from === state.person ? withSeen(next, frame.session, frame.seq) : next;
 }
 
+function withRuns(state: State, runs: Runs): State {
+  return runs === state.runs ? state : { ...state, runs, progress: progressOf(state.progress, runs) };
+}
+
+function withoutRun(state: State, id: string): State {
+  return withRuns(state, new Map([...state.runs].filter(([each]) => each !== id)));
+}
+
+function onProgress(state: State, frame: ServerFrame & { op: "runProgress" }): State {
+  const progress = withProgress(state.progress, state.runs.get(frame.runId), frame.step, frame.progress);
+  return progress === state.progress ? state : { ...state, progress };
+}
+
 function onFrame(state: State, frame: ServerFrame, heardAt: Millis): State {
   switch (frame.op) {
     case "welcome":
@@ -186,6 +206,8 @@ function onFrame(state: State, frame: ServerFrame, heardAt: Millis): State {
     case "sent": return onSent(state, frame);
     case "error": return onError(state, frame);
     case "draft": return onDraft(state, frame, heardAt);
+    case "run": return withRuns(state, mergeRuns(state.runs, [frame.run]));
+    case "runProgress": return onProgress(state, frame);
     case "counts": return { ...state, counts: frame.counts };
     case "stopping": return { ...state, phase: "stopping" };
     case "caughtUp": case "coming": case "pong": return state;
@@ -231,6 +253,8 @@ export function reduce(state: State, event: Event): State {
     case "jump": return { ...state, jump: { session: event.session, seq: event.seq, count: (state.jump?.count ?? 0) + 1 } };
     case "outbox": return { ...state, outbox: event.entries };
     case "coming": return event.coming.session === state.current ? { ...state, coming: event.coming } : state;
+    case "runs": return withRuns(state, mergeRuns(state.runs, event.runs));
+    case "runGone": return withoutRun(state, event.id);
     case "seen": return withSeen(state, event.session, event.seq);
     case "allSeen": return { ...state, seen: event.seen };
     case "notice": {

@@ -1,6 +1,6 @@
 import { strict as assert } from "node:assert/strict";
 import { test } from "node:test";
-import { countdown, dayAndTime, dayHeading, duration, precise, punctuality, size, tomorrowAtNine } from "./times.ts";
+import { countdown, dayAndTime, dayHeading, duration, left, precise, punctuality, size, stopwatch, tomorrowAtNine } from "./times.ts";
 
 const NOW = new Date(2026, 10, 18, 15, 20, 0).getTime(); // a Wednesday, local time
 const S = 1000;
@@ -55,4 +55,14 @@ test("a message is on time, late or early", () => {
 
 test("sizes are said in the unit that fits", () => {
   assert.deepEqual([size(12), size(34_000), size(1_048_576)], ["12 B", "34 kB", "1.0 MB"]);
+});
+
+test("a watch shows what has passed, and what is left rounded up", () => {
+  assert.equal(stopwatch(7999), "0:07");
+  assert.equal(stopwatch(725_000), "12:05");
+  assert.equal(stopwatch(3_723_000), "1:02:03");
+  assert.equal(stopwatch(-5), "0:00");
+  assert.equal(left(72_001, 0), "1:13");
+  assert.equal(left(0, 0), undefined);
+  assert.equal(left(13 * 3_600_000, 0), undefined);
 });

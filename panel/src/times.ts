@@ -52,6 +52,20 @@ export function clockTimeWithSeconds(at: Millis): string {
   return `${clockTime(at)}:${two(new Date(at).getSeconds())}`;
 }
 
+/** As a watch shows it: "0:07", "12:05", "1:02:03". */
+export function stopwatch(length: Millis): string {
+  const seconds = Math.max(0, Math.floor(length / SECOND));
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}:${two(seconds % 60)}`;
+  return `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(seconds % 60)}`;
+}
+
+/** What is left, as a watch shows it and rounded up; undefined if it is over, or too far away to be counted. */
+export function left(at: Millis, now: Millis): string | undefined {
+  const length = at - now;
+  return length <= 0 || length > COUNTED_MAX ? undefined : stopwatch(Math.ceil(length / SECOND) * SECOND);
+}
+
 /** Midnight of the local day, as a number of days: differs by one between neighbours, also across daylight saving. */
 export function dayNumber(at: Millis): number {
   const date = new Date(at);

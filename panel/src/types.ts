@@ -21,6 +21,8 @@ export interface Line {
   source: string;
   text: string;
   draftId?: string;
+  /** What a tool said: of which run it is, and the files that it left. */
+  tool?: ToolLine;
   /** What to show if there is no text: the payload, as JSON, cut. */
   payloadText?: string;
   quickReplies?: string[];
@@ -54,7 +56,64 @@ export interface Agent {
   kind: string;
 }
 
-export type ComingKind = "message" | "scheduled" | "question";
+/** A file that a step of a run has left. */
+export interface ToolFile {
+  name: string;
+  mimeType: string;
+  bytes?: number;
+}
+
+export interface ToolLine {
+  runId: string;
+  stepIndex: number;
+  aiName: string;
+  files: readonly ToolFile[];
+}
+
+/** One tool of a run. Its state is a word of the server's; this page may not know all of them. */
+export interface RunStep {
+  index: number;
+  aiName: string;
+  state: string;
+  dependsOn: readonly number[];
+  schedule?: string;
+  feedbackAt?: string;
+  startedAt?: string;
+  endedAt?: string;
+  reportedAt?: string;
+  past?: boolean;
+  error?: string;
+}
+
+/** A plan that is being carried out in a chat, or was. */
+export interface ToolRun {
+  id: string;
+  session: string;
+  state: string;
+  title?: string;
+  createdAt: string;
+  endedAt?: string;
+  /** Grows with what happens: what has the higher one is newer. */
+  lastEvent: number;
+  /** It began after this line. */
+  afterSeq: number;
+  steps: readonly RunStep[];
+}
+
+/** What a step got and gave, as JSON to be read. */
+export interface StepDetails {
+  index: number;
+  args?: string;
+  data?: string;
+}
+
+/** How far a tool says it is. */
+export interface Progress {
+  text: string;
+  percent?: number;
+}
+
+export type ComingKind = "message" | "scheduled" | "question" | "run";
 
 export interface ComingItem {
   kind: ComingKind;
@@ -68,6 +127,9 @@ export interface ComingItem {
   onTimeout?: string;
   inOutbox?: boolean;
   quickReplies?: string[];
+  /** Of a run's step. */
+  runId?: string;
+  state?: string;
 }
 
 export interface Draft {
@@ -102,6 +164,8 @@ export type ServerFrame =
   | { op: "error"; key?: string; session?: string; error: string; message: string }
   | { op: "draft"; session: string; draftId: string; from: string; text: string; done: boolean }
   | { op: "coming"; session: string }
+  | { op: "run"; session: string; run: ToolRun }
+  | { op: "runProgress"; session: string; runId: string; step: number; progress: Progress }
   | { op: "counts"; counts: Counts }
   | { op: "pong"; now: string }
   | { op: "stopping" };
