@@ -1,28 +1,17 @@
 // The page as a whole: the first minute, signing in, a wrong clock, languages, themes, keyboard, screen readers, size.
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { bubble, closeBrowser, interpose, newContext, online, openPanel, Server, shownTexts, type, until, watch, withServer } from "./support.mjs";
+import { assertAccessible, bubble, closeBrowser, interpose, newContext, online, openPanel, Server, shownTexts, type, until, watch, withServer } from "./support.mjs";
 
 after(closeBrowser);
 
-const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const WIDE = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844 };
 const SCRIPT_MAX = 60_000;
-
-/** Fails for what axe-core calls serious or critical. */
-async function assertAccessible(page, where) {
-  await page.evaluate(() => Promise.all(document.getAnimations().filter((each) => each.effect?.getTiming().iterations !== Infinity).map((each) => each.finished.catch(() => undefined))));
-  await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
-  const bad = violations.filter((each) => each.impact === "serious" || each.impact === "critical");
-  assert.deepEqual(bad.map((each) => `${where}: ${each.id} ${each.nodes.map((node) => `${node.target} ${node.failureSummary}`).join("; ")}`), []);
-}
 
 async function fill(server) {
   const session = await server.session();

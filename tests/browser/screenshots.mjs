@@ -1,7 +1,7 @@
 // Pictures of the panel in the states that people meet, to be looked at: node screenshots.mjs [FOLDER]
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { bubble, closeBrowser, newContext, online, openPanel, Server, type, until } from "./support.mjs";
+import { bubble, closeBrowser, newContext, online, openPanel, pluginFolder, Server, type, until } from "./support.mjs";
 
 const FOLDER = process.argv[2] ?? "shots";
 const WIDE = { width: 1440, height: 900 };
@@ -115,6 +115,62 @@ async function busy(language, scheme, size, name) {
   await server.remove();
 }
 
+const TOOLS = {
+  realtime_search: `say({"success": True, "data": {"text": args.get("text", "")}})`,
+  image_draw: `
+rows = b"".join(b"\\0" + bytes(value for x in range(480) for value in (120 + x // 6, 84 + y // 6, 40)) for y in range(320))
+chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+with open(os.path.join(out, "bell.png"), "wb") as file:
+    file.write(b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 480, 320, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+say({"success": True, "data": {"text": args.get("text", ""), "files": [{"name": "bell.png", "mimeType": "image/png", "bytes": 4321},
+    {"name": "sources.zip", "mimeType": "application/zip", "bytes": 123456}]}})`,
+  html_to_app: `
+while True:
+    say({"progress": {"text": args.get("text", ""), "percent": 42}})
+    time.sleep(0.3)`,
+  github_repo_info: `say({"success": False, "error": {"code": "not_found", "message": args.get("text", "")}})`,
+};
+
+async function runs(language, scheme, size, name) {
+  const english = language === "en";
+  const folder = await pluginFolder(TOOLS);
+  const server = await Server.start(["--plugins", folder]);
+  const session = await server.session("planner");
+  const begin = (steps, more) => server.startRun(session, steps, more, "planner");
+  const said = (count) => until("the lines", async () => (await server.lines(session)).length === count);
+  await server.ok("POST", `/v1/sessions/${session}/messages`, { text: english ? "Draw me a bell, please." : "请画一口钟。" });
+  await begin([["local__image_draw", { text: english ? "A bell at dusk." : "黄昏的钟。" }]]);
+  await said(2);
+  await server.ok("POST", `/v1/sessions/${session}/messages`, { text: english ? "Now make a page about it, and tell me in two hours." : "再做一个介绍页面，两小时后告诉我。" });
+  await begin([["local__realtime_search", { text: english ? "Three sources on bells." : "三份资料。", schedule: english ? "in 90 seconds" : "90秒后" }]]);
+  const id = await begin([["local__realtime_search", { text: english ? "Bells in towers" : "钟楼" }],
+    ["local__html_to_app", { text: english ? "setting the page" : "正在排版", schedule: english ? "in 2 hours" : "2小时后" }],
+    ["local__github_repo_info", { text: english ? "there is no repository bells/tower" : "没有仓库 bells/tower" }],
+    ["local__image_draw", {}, [2]]], { title: english ? "A page about bells" : "介绍钟的页面" });
+  const options = { viewport: size, colorScheme: scheme, locale: english ? "en-GB" : "zh-CN" };
+  await withPage(server, session, options, async (page) => {
+    await page.waitForSelector("progress");
+    await page.waitForSelector(`[data-run="${id}"] [data-state="failed"]`);
+    await page.waitForSelector(".picture img");
+    await shoot(page, `runs-${name}`);
+    await page.locator(".picture").first().evaluate((picture) => picture.scrollIntoView({ block: "center" }));
+    await page.locator(".run-head").first().click();
+    await page.locator(".run .buttons .quiet").first().click();
+    await page.waitForSelector(".run-json");
+    await shoot(page, `runs-details-${name}`);
+    await page.locator(".picture").first().click();
+    await page.waitForSelector("dialog[open] img");
+    await shoot(page, `picture-${name}`);
+    await page.keyboard.press("Escape");
+    if (size !== PHONE) return;
+    await page.click(".coming-button");
+    await page.waitForSelector(".coming-run");
+    await shoot(page, `runs-drawer-${name}`);
+  });
+  await server.remove();
+  await rm(folder, { recursive: true, force: true });
+}
+
 async function empty(language, scheme, size, name) {
   const server = await Server.start();
   await withPage(server, undefined, { viewport: size, colorScheme: scheme, locale: language === "zh" ? "zh-CN" : "en-GB" }, async (page) => {
@@ -160,6 +216,10 @@ await busy("en", "light", WIDE, "wide-light-en");
 await busy("zh", "dark", WIDE, "wide-dark-zh");
 await busy("en", "light", PHONE, "phone-light-en");
 await busy("zh", "dark", PHONE, "phone-dark-zh");
+await runs("en", "light", WIDE, "wide-light-en");
+await runs("zh", "dark", WIDE, "wide-dark-zh");
+await runs("en", "light", PHONE, "phone-light-en");
+await runs("zh", "dark", PHONE, "phone-dark-zh");
 await login("light", "light");
 await longReplies();
 await closeBrowser();

@@ -3,8 +3,9 @@
 // The program is $BELFRY, or build/release/belfry. With $BELFRY_SERVER_PANEL it serves the panel from that folder.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { request } from "node:http";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -125,6 +126,12 @@ export class Server {
     return this.ok("POST", "/v1/messages", { to: "user", from: "bot", sessionId: session, payload: whole, ...more });
   }
 
+  /** Begins a run in a session, of these steps: [aiName, draftArgs, dependsOn]. */
+  async startRun(session, steps, more = {}, agent = "bot") {
+    const plan = { steps: steps.map(([aiName, draftArgs = {}, dependsOn = []]) => ({ aiName, draftArgs, dependsOn })), ...more };
+    return (await this.ok("POST", "/v1/runs", { plan, context: { sessionId: session, agentId: agent } })).runId;
+  }
+
   async lines(session) {
     const all = [];
     for (;;) {
@@ -140,6 +147,29 @@ export class Server {
     await this.ok("POST", "/v1/messages:batch", lines.join("\n"), { "content-type": "application/x-ndjson" });
     await until("all lines said", async () => (await this.ok("GET", `/v1/sessions/${session}`)).lastSeq >= texts.length);
   }
+}
+
+/**
+ * A folder of plugins, to be given to a server as `--plugins`: { name: "the lines of a Python handler" }, which has `args`,
+ * `out` (where it may leave files), and `say` for what it writes. All of them take a schedule.
+ */
+export async function pluginFolder(handlers, more = {}) {
+  const folder = await mkdtemp(join(tmpdir(), "belfry-plugins-"));
+  for (const [name, lines] of Object.entries(handlers)) {
+    await mkdir(join(folder, name));
+    const config = { name, description: `${name}, for a test`, schedule: true, inputSchema: { type: "object", properties: { text: { type: "string" } } }, ...more[name] };
+    await writeFile(join(folder, name, "config.json"), JSON.stringify(config));
+    await writeFile(join(folder, name, "handler"), `#!/usr/bin/env python3
+import json, os, struct, sys, time, zlib
+args = json.loads(sys.stdin.readline())["args"]
+out = os.environ.get("BELFRY_OUTPUT_DIR", "")
+def say(line):
+    print(json.dumps(line), flush=True)
+${lines}
+`);
+    await chmod(join(folder, name, "handler"), 0o755);
+  }
+  return folder;
 }
 
 let browser;
@@ -247,6 +277,15 @@ export async function interpose(target, { fromServer = (frame) => frame, fromPag
     });
   });
   return { open, cutAll: () => Promise.all([...open].map((socket) => socket.cut())) };
+}
+
+/** Fails for what axe-core calls serious or critical. */
+export async function assertAccessible(page, where) {
+  await page.evaluate(() => Promise.all(document.getAnimations().filter((each) => each.effect?.getTiming().iterations !== Infinity).map((each) => each.finished.catch(() => undefined))));
+  await page.evaluate(await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8"));
+  const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
+  const bad = violations.filter((each) => each.impact === "serious" || each.impact === "critical");
+  assert.deepEqual(bad.map((each) => `${where}: ${each.id} ${each.nodes.map((node) => `${node.target} ${node.failureSummary}`).join("; ")}`), []);
 }
 
 /** A test with a server and a context of its own, which are gone when it ends; the page must not have had an error. */

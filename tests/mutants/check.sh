@@ -9,7 +9,9 @@
 #   # test: a regular expression for ctest -R
 # or, if it takes a browser to notice it, what tests/browser/run.sh is given behind the program:
 #   # browser: --test-name-pattern=twice lines.test.mjs
-# For those alone, BELFRY=build/release/belfry uses that program and builds only the panel.
+# For those alone, BELFRY=build/release/belfry uses that program and builds only the panel. Or, for what is not compiled, a
+# script in tests/integration and its arguments; for those alone nothing is built:
+#   # python: plugins_test.py ImageDraw
 #
 # A mutant is caught if it builds and its test fails; one that does not build shows nothing, and fails the check like one
 # that survives.
@@ -36,36 +38,48 @@ build=$tree/build/mutants
 log=$scratch/log
 
 field() { sed -n "/^diff --git/q;s/^# $2: *//p" "$1" | head -n 1; }
-# Those that take a browser need the program only.
-target=belfry
+# How a patch is to be noticed: "test …", "browser …" or "python …"; empty if it does not say.
+way_of() { sed -n '/^diff --git/q;s/^# \(test\|browser\|python\): */\1 /p' "$1" | head -n 1; }
+# Those that take a browser need the program only, scripts of plugins nothing.
+target=
 program=$build/belfry
-for patch in "${patches[@]}"; do [[ -z $(field "$patch" test) ]] || target=all; done
+for patch in "${patches[@]}"; do
+  case $(way_of "$patch") in
+    'python '*) ;;
+    'browser '*) target=${target:-belfry} ;;
+    *) target=all ;;
+  esac
+done
 if [[ $target == belfry && -n ${BELFRY:-} ]]; then
   program=$(realpath "$BELFRY")
   export BELFRY_SERVER_PANEL=$scratch/panel
 fi
 compile() {
-  if [[ $program == "$build/belfry" ]]; then
+  if [[ -z $target ]]; then
+    return 0
+  elif [[ $program == "$build/belfry" ]]; then
     ninja -C "$build" -j2 "$target" >"$log" 2>&1
   else
     "$tree/panel/build.sh" "$scratch/panel" >"$log" 2>&1
   fi
 }
-# How a patch is to be noticed: "test …" or "browser …"; empty if it does not say.
-way_of() { sed -n '/^diff --git/q;s/^# \(test\|browser\): */\1 /p' "$1" | head -n 1; }
 # A mutant that hangs is noticed, too.
 run_test() {
   local way=${1%% *} what=${1#* } arguments
   if [[ $way == test ]]; then
     ctest --test-dir "$build" -j2 --no-tests=error --timeout 300 -R "$what" >"$log" 2>&1
+    return
+  fi
+  read -ra arguments <<<"$what"
+  if [[ $way == python ]]; then
+    timeout 300 python3 "$tree/tests/integration/${arguments[0]}" "${arguments[@]:1}" >"$log" 2>&1
   else
-    read -ra arguments <<<"$what"
     timeout 600 "$tree/tests/browser/run.sh" "$program" "${arguments[@]}" >"$log" 2>&1 && ! grep -q '^[^ ]* pass 0$' "$log"
   fi
 }
 
-echo "building the tests without a mutant"
-if ! cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_FLAGS=-O1 -DBELFRY_TESTS=ON \
+if [[ -n $target ]]; then echo "building the tests without a mutant"; fi
+if [[ -n $target ]] && ! cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_FLAGS=-O1 -DBELFRY_TESTS=ON \
   >"$log" 2>&1 || ! compile; then
   tail -n 40 "$log"
   exit 1
@@ -86,7 +100,7 @@ for patch in "${patches[@]}"; do
   name=$(basename "$patch" .patch)
   id=${name%%[!A-Z0-9]*}
   if [[ -z $(field "$patch" "$id") || -z $(way_of "$patch") ]]; then
-    row "$name" "NO HEADER" "it needs the lines '# $id: …' and '# test: …' or '# browser: …' before the first diff"
+    row "$name" "NO HEADER" "it needs the lines '# $id: …' and '# test: …', '# browser: …' or '# python: …' before the first diff"
   elif ! git -C "$tree" apply --check "$patch" 2>"$log"; then
     row "$name" "DOES NOT APPLY" "$(head -n 1 "$log")"
   elif ! passes_unchanged "$(way_of "$patch")"; then
