@@ -14,6 +14,7 @@
 #include "belfry/agent/planner/planner.h"
 #include "belfry/agent/processor.h"
 #include "belfry/agent/tools.h"
+#include "belfry/app/examination.h"
 #include "belfry/base/assert.h"
 #include "belfry/bus/message_bus.h"
 #include "belfry/chat/chats.h"
@@ -54,9 +55,12 @@ class World {
     std::size_t reserve = 0;
   };
 
+  struct NotStarted {};
+
   World() : World(Options()) {}
-  explicit World(Options options)
-      : options_(std::move(options)), random_(options_.seed), disk_(random_), now_(SimulatedClock::noon()) {
+  World(Options options, NotStarted)
+      : options_(std::move(options)), random_(options_.seed), disk_(random_), now_(SimulatedClock::noon()) {}
+  explicit World(Options options) : World(std::move(options), NotStarted{}) {
     start();
     add(kWorker);
   }
@@ -209,7 +213,7 @@ class World {
   // What must add up (G14): empty if it does.
   std::vector<std::string> problems() {
     auto job = [](store::Connection& connection) -> Result<std::vector<std::string>> {
-      return bus::MessageTables::conservation_problems(connection);
+      return app::find_problems(connection);
     };
     auto found = run(store().read<std::vector<std::string>>(std::move(job)));
     return found ? *found : std::vector<std::string>{found.error().detail};

@@ -484,10 +484,7 @@ std::optional<std::int64_t> ChatTables::next_due(Connection& connection) {
 
 std::vector<std::string> ChatTables::problems(Connection& connection) {
   std::vector<std::string> found;
-  {  // data of an older version has none of this yet
-    auto tables = connection.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'question'");
-    if (!tables.next()) return found;
-  }
+  if (store::version_of(connection, "chat") < 1) return found;
   auto gaps = connection.query(
       "SELECT s.id, s.last_seq, count(l.seq), coalesce(max(l.seq), 0) FROM session s LEFT JOIN line l ON l.session ="
       " s.number GROUP BY s.number HAVING count(l.seq) <> s.last_seq OR coalesce(max(l.seq), 0) <> s.last_seq");

@@ -255,12 +255,7 @@ void WebhookTables::forget_inbox(Connection& connection, const std::string& pers
 
 std::vector<std::string> WebhookTables::problems(Connection& connection) {
   std::vector<std::string> found;
-  {  // data of an older version has none of this yet
-    auto tables = connection.query(
-        "SELECT 1 FROM sqlite_master, pragma_table_info('scheduled') c WHERE sqlite_master.name = 'outbox' AND c.name ="
-        " 'in_outbox'");
-    if (!tables.next()) return found;
-  }
+  if (store::version_of(connection, "webhook") < 1 || store::version_of(connection, "scheduled") < 2) return found;
   auto lost = connection.query(
       "SELECT s.id FROM scheduled s LEFT JOIN outbox o ON o.id = 's' || s.id AND o.ended_ms IS NULL"
       " WHERE s.status = 'pending' AND s.in_outbox <> (o.id IS NOT NULL)");

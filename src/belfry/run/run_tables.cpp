@@ -27,7 +27,7 @@ const store::Migration kMigrations[] = {
         run INTEGER NOT NULL, step INTEGER NOT NULL, tool TEXT NOT NULL, draft TEXT NOT NULL, schedule TEXT NOT NULL,
         depends_on TEXT NOT NULL, on_failure TEXT NOT NULL, state TEXT NOT NULL, ready INTEGER NOT NULL,
         feedback_ms INTEGER, delay_ms INTEGER NOT NULL, elapsed INTEGER NOT NULL, set_ms INTEGER NOT NULL,
-        past INTEGER NOT NULL,
+        past INTEGER NOT NULL, crashes INTEGER NOT NULL,
         notified_ms INTEGER, ending INTEGER, timeout_ms INTEGER NOT NULL, started_ms INTEGER, ended_ms INTEGER,
         reported_ms INTEGER, error TEXT NOT NULL, PRIMARY KEY(run, step)) WITHOUT ROWID;
       CREATE INDEX run_step_set ON run_step(run, step) WHERE set_ms <> 0;
@@ -51,7 +51,7 @@ const store::Migration kMigrations[] = {
   "created_ms, ended_ms, last_event"
 #define BELFRY_STEP_COLUMNS \
   "step, tool, CASE WHEN ?2 THEN draft ELSE '{}' END, schedule, depends_on, on_failure, state, ready, feedback_ms, " \
-  "delay_ms, elapsed, past, notified_ms, ending, timeout_ms, started_ms, ended_ms, reported_ms, error, set_ms"
+  "delay_ms, elapsed, past, notified_ms, ending, timeout_ms, started_ms, ended_ms, reported_ms, error, set_ms, crashes"
 
 constexpr int kDroppedAtOnce = 4;
 
@@ -125,6 +125,7 @@ Step read_step(const store::Rows& rows) {
   step.reported_at = maybe_time(rows, 17);
   step.error = rows.text(18);
   step.set_ms = rows.integer(19);
+  step.crashes = static_cast<int>(rows.integer(20));
   step.feedback.holds_errors = step.plan.schedule && step.plan.schedule->holds_errors;
   return step;
 }
@@ -145,7 +146,7 @@ void read_steps(Connection& connection, Run& run, Detail detail) {
 void insert_step(Connection& connection, std::int64_t run, const Step& step) {
   connection.run(
       "INSERT INTO run_step(run, step, tool, draft, schedule, depends_on, on_failure, state, ready, delay_ms, elapsed, "
-      "past, timeout_ms, error, set_ms) VALUES(?1,?2,?3,?4,?5,?6,?7,'waiting',0,0,0,0,?8,'',0)",
+      "past, timeout_ms, error, set_ms, crashes) VALUES(?1,?2,?3,?4,?5,?6,?7,'waiting',0,0,0,0,?8,'',0,0)",
       run, step.index, step.plan.tool, step.plan.arguments,
       step.plan.schedule ? schedule_json(*step.plan.schedule) : std::string(), numbers_json(step.plan.depends_on),
       word(step.plan.on_failure), step.timeout.count());
@@ -249,11 +250,11 @@ void RunTables::put_step(Connection& connection, std::int64_t run, const Step& s
   if (feedback.ending) ending = static_cast<std::int64_t>(*feedback.ending);
   connection.run(
       "UPDATE run_step SET state = ?3, ready = ?4, feedback_ms = ?5, delay_ms = ?6, elapsed = ?7, past = ?8, "
-      "notified_ms = ?9, ending = ?10, timeout_ms = ?11, started_ms = ?12, ended_ms = ?13, reported_ms = ?14, error = ?15, set_ms = ?16 "
-      "WHERE run = ?1 AND step = ?2",
+      "notified_ms = ?9, ending = ?10, timeout_ms = ?11, started_ms = ?12, ended_ms = ?13, reported_ms = ?14, error = ?15, set_ms = ?16, "
+      "crashes = ?17 WHERE run = ?1 AND step = ?2",
       run, step.index, word(feedback.state), feedback.ready, maybe_ms(feedback.feedback_at), step.delay.count(),
       step.elapsed, feedback.past, maybe_ms(step.notified_at), ending, step.timeout.count(), maybe_ms(step.started_at),
-      maybe_ms(step.ended_at), maybe_ms(step.reported_at), step.error, step.set_ms);
+      maybe_ms(step.ended_at), maybe_ms(step.reported_at), step.error, step.set_ms, step.crashes);
   if (step.arguments.empty() && step.result.empty()) return;
   connection.run(
       "INSERT INTO run_step_data(run, step, arguments, result) VALUES(?1,?2,?3,?4) ON CONFLICT(run, step) DO UPDATE SET "
@@ -440,6 +441,7 @@ std::vector<std::string> RunTables::problems(Connection& connection) {
        "runs whose events are not dense"},
   };
   std::vector<std::string> found;
+  if (store::version_of(connection, "run") < 1) return found;
   for (const auto& [sql, what] : kRules) {
     auto rows = connection.query(sql);
     rows.next();

@@ -125,6 +125,9 @@ struct Migration {
   const char* sql;
 };
 
+// The version that a part's tables have; 0 if there are none. So it is in older data, and where the first start was cut.
+int version_of(Connection& connection, const std::string& part);
+
 // Brings a database to the newest version in one transaction. Refuses one that a newer program wrote.
 void migrate(Connection& connection, const std::string& part, const Migration* first, const Migration* last);
 

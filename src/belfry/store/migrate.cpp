@@ -4,14 +4,15 @@
 
 namespace belfry::store {
 
+int version_of(Connection& connection, const std::string& part) {
+  auto rows = connection.query("SELECT version FROM schema_version WHERE part = ?1", part);
+  return rows.next() ? static_cast<int>(rows.integer(0)) : 0;
+}
+
 void migrate(Connection& connection, const std::string& part, const Migration* first, const Migration* last) {
   connection.execute(
       "CREATE TABLE IF NOT EXISTS schema_version(part TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID");
-  std::int64_t version = 0;
-  {
-    auto rows = connection.query("SELECT version FROM schema_version WHERE part = ?1", part);
-    if (rows.next()) version = rows.integer(0);
-  }
+  int version = version_of(connection, part);
   const int newest = last == first ? 0 : (last - 1)->version;
   if (version > newest)
     throw Fault(FaultKind::corrupt,

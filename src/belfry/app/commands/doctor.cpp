@@ -1,6 +1,5 @@
 // Checks data that no server uses: the file's own integrity, and that nothing vanished (G14).
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -11,12 +10,10 @@
 
 #include "belfry/app/commands/commands.h"
 #include "belfry/app/config.h"
+#include "belfry/app/examination.h"
 #include "belfry/app/runtime.h"
 #include "belfry/base/json.h"
 #include "belfry/bus/message_tables.h"
-#include "belfry/chat/chat_tables.h"
-#include "belfry/chat/webhook_tables.h"
-#include "belfry/run/run_tables.h"
 #include "belfry/store/sqlite/sqlite_connection.h"
 
 namespace belfry::app {
@@ -50,35 +47,9 @@ bool looks_like_ours(const std::string& path) {
   return head.starts_with(kMagic) && head[kWriteVersion] == kLogged;
 }
 
-bool has_our_tables(store::Connection& connection) {
-  auto rows = connection.query(
-      "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('schema_version', 'bus', 'recipient', "
-      "'message', 'due', 'backlog', 'ended', 'dead')");
-  return rows.next() && rows.integer(0) == 8;
-}
-
-// The bus counts in sequences; people and the other commands know messages by their ids.
-std::string with_message_id(std::string problem) {
-  static constexpr std::string_view kSequence = "for example sequence ";
-  const std::size_t at = problem.find(kSequence);
-  if (at == std::string::npos) return problem;
-  const char* const end = problem.data() + problem.size();
-  std::int64_t sequence = 0;
-  const auto read = std::from_chars(problem.data() + at + kSequence.size(), end, sequence);
-  if (read.ec != std::errc{} || read.ptr != end) return problem;
-  return fmt::format("{}for example message {}", problem.substr(0, at), bus::to_text({sequence}));
-}
-
 Findings examine(store::Connection& connection) {
   Findings findings;
-  if (const std::string damage = connection.integrity_problem(); !damage.empty())
-    findings.problems.push_back("the file is damaged: " + damage);
-  for (std::string& problem : bus::MessageTables::conservation_problems(connection))
-    findings.problems.push_back(with_message_id(std::move(problem)));
-  for (std::string& problem : chat::ChatTables::problems(connection)) findings.problems.push_back(std::move(problem));
-  for (std::string& problem : run::RunTables::problems(connection)) findings.problems.push_back(std::move(problem));
-  for (std::string& problem : chat::WebhookTables::problems(connection))
-    findings.problems.push_back(std::move(problem));
+  findings.problems = find_problems(connection);
   bus::BusState state = bus::MessageTables::load(connection);
   findings.clean_stop = state.clean_stop;
   findings.recipients = std::move(state.recipients);

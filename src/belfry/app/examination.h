@@ -1,0 +1,17 @@
+// What can be told about data by looking at it: whether it is ours, and what does not add up (G14).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "belfry/store/connection.h"
+
+namespace belfry::app {
+
+// Whether there is anything to examine: a first start that was cut may have left nothing yet.
+bool has_our_tables(store::Connection& connection);
+
+// Parts whose tables are not there yet, because an older version or a start that was cut left them out, have no problems.
+std::vector<std::string> find_problems(store::Connection& connection);
+
+}  // namespace belfry::app
