@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/scratch_folder.h"
+
 namespace belfry::app {
 namespace {
 
@@ -12,14 +14,6 @@ namespace fs = std::filesystem;
 
 class BundledPluginsTest : public ::testing::Test {
  protected:
-  BundledPluginsTest() {
-    std::string pattern = (fs::path(::testing::TempDir()) / "belfry-bundled-XXXXXX").string();
-    root_ = ::mkdtemp(pattern.data());
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
   fs::path program(const char* place) const {
     const fs::path out = root_ / place;
     fs::create_directories(out.parent_path());
@@ -31,7 +25,8 @@ class BundledPluginsTest : public ::testing::Test {
     return root_ / place;
   }
 
-  fs::path root_;
+  testing::ScratchFolder scratch_;
+  const fs::path& root_ = scratch_.path();
 };
 
 // F5

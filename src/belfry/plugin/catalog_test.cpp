@@ -9,6 +9,7 @@
 #include "belfry/base/log.h"
 #include "belfry/clock/real_clock.h"
 #include "belfry/plugin/watcher.h"
+#include "tests/support/scratch_folder.h"
 
 namespace belfry::plugin {
 namespace {
@@ -18,14 +19,8 @@ namespace fs = std::filesystem;
 class CatalogTest : public ::testing::Test {
  protected:
   CatalogTest() {
-    std::string pattern = (fs::path(::testing::TempDir()) / "belfry-catalog-XXXXXX").string();
-    root_ = ::mkdtemp(pattern.data());
     fs::create_directories(root_ / "bundled");
     fs::create_directories(root_ / "own");
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
   }
 
   void add(const std::string& place, const std::string& name, const std::string& config) const {
@@ -39,7 +34,8 @@ class CatalogTest : public ::testing::Test {
     return Catalog({root_ / "bundled", root_ / "own"}, [](std::string_view) -> Result<> { return {}; });
   }
 
-  fs::path root_;
+  testing::ScratchFolder scratch_;
+  const fs::path& root_ = scratch_.path();
 };
 
 TEST_F(CatalogTest, EveryFolderWithAConfigIsAPlugin) {

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "belfry/base/json.h"
+#include "tests/support/scratch_folder.h"
 
 namespace belfry::plugin {
 namespace {
@@ -227,16 +228,7 @@ TEST(PluginManifest, ARefusedVariableIsNotShown) {
 
 class PluginFolderTest : public ::testing::Test {
  protected:
-  PluginFolderTest() {
-    std::string pattern = (fs::path(::testing::TempDir()) / "belfry-manifest-XXXXXX").string();
-    root_ = ::mkdtemp(pattern.data());
-    folder_ = root_ / "draw";
-    fs::create_directory(folder_);
-  }
-  void TearDown() override {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
+  PluginFolderTest() { fs::create_directory(folder_); }
   void write(const std::string& name, std::string_view text, bool executable = false) const {
     std::ofstream(folder_ / name) << text;
     fs::permissions(folder_ / name, executable ? fs::perms::owner_all : fs::perms::owner_read | fs::perms::owner_write);
@@ -247,8 +239,9 @@ class PluginFolderTest : public ::testing::Test {
     return plugin ? "it was taken" : plugin.error().detail;
   }
 
-  fs::path root_;
-  fs::path folder_;
+  testing::ScratchFolder scratch_;
+  const fs::path& root_ = scratch_.path();
+  fs::path folder_ = root_ / "draw";
 };
 
 TEST_F(PluginFolderTest, TheProgramIsFound) {

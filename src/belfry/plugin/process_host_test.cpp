@@ -23,6 +23,7 @@
 #include "belfry/base/json.h"
 #include "belfry/base/utf8.h"
 #include "belfry/clock/real_clock.h"
+#include "tests/support/scratch_folder.h"
 
 namespace belfry::plugin {
 namespace {
@@ -54,15 +55,7 @@ std::vector<std::string> processes_of(const fs::path& folder) {
 
 class PluginHostTest : public ::testing::Test {
  protected:
-  PluginHostTest() {
-    std::string pattern = (fs::path(::testing::TempDir()) / "belfry-host-XXXXXX").string();
-    root_ = ::mkdtemp(pattern.data());
-  }
-  void TearDown() override {
-    stop();
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
+  void TearDown() override { stop(); }
 
   void SetUp() override { make_host({.guard = BELFRY_PROGRAM, .term_grace = kShort}); }
 
@@ -149,7 +142,8 @@ class PluginHostTest : public ::testing::Test {
   asio::io_context context_{1};
   RealClock clock_{context_};
   std::optional<ProcessHost> host_;
-  fs::path root_;
+  testing::ScratchFolder scratch_;
+  const fs::path& root_ = scratch_.path();
 };
 
 TEST_F(PluginHostTest, APluginReadsItsRequestAndSaysItsResult) {

@@ -1,10 +1,10 @@
 #include "belfry/run/files.h"
 
-#include <unistd.h>
-
 #include <fstream>
 
 #include <gtest/gtest.h>
+
+#include "tests/support/scratch_folder.h"
 
 namespace belfry::run {
 namespace {
@@ -14,19 +14,17 @@ namespace fs = std::filesystem;
 class FilesTest : public ::testing::Test {
  protected:
   FilesTest() {
-    std::string name = fs::temp_directory_path() / "belfry_files_XXXXXX";
-    root = ::mkdtemp(name.data());
     fs::create_directories(root / "files/r1/0");
     write("files/r1/0/picture.png", "png");
     write("secret", "secret");
   }
-  void TearDown() override { fs::remove_all(root); }
   void write(const std::string& path, const std::string& text) { std::ofstream(root / path) << text; }
   Result<std::string> read(const std::string& run, int step, const std::string& name) {
     return read_file(root / "files", run, step, name);
   }
 
-  fs::path root;
+  testing::ScratchFolder scratch;
+  const fs::path& root = scratch.path();
 };
 
 // F8
