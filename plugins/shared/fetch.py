@@ -1,5 +1,4 @@
-"""One HTTP request that ends: in time, within a size, at the address that was configured, and through no proxy. Every plugin
-that asks somebody has a copy of its own."""
+"""One HTTP request that ends: in time, within a size, at the address that was configured, and through no proxy."""
 
 import http.client
 import json

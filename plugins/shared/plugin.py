@@ -1,4 +1,4 @@
-"""How Belfry asks a plugin and hears from it. Every plugin has a copy of its own, so that its folder can be taken along."""
+"""How Belfry asks a plugin and hears from it. For the bundled ones."""
 
 import base64
 import json
