@@ -19,7 +19,7 @@ import tempfile
 import time
 from datetime import datetime, timezone
 
-from harness import Dead, Server, Wire, iso_ms
+from harness import Server, iso_ms
 
 SESSIONS = 20
 APART_MS = 700
@@ -45,22 +45,11 @@ class ScheduleLoop:
         server.wait_ready()
         return server
 
-    def call(self, server, method, path, body=None):
-        """One request on a connection of its own; None if the server died meanwhile."""
-        try:
-            wire = Wire(server.port)
-            try:
-                return wire.call(method, path, body)
-            finally:
-                wire.close()
-        except (Dead, OSError):
-            return None
-
     def prepare(self, server):
-        self.call(server, "POST", "/v1/agents", {"id": "bot", "kind": "external"})
+        server.call("POST", "/v1/agents", {"id": "bot", "kind": "external"})
         sessions = []
         for number in range(SESSIONS):
-            status, answer = self.call(server, "POST", "/v1/sessions", {"user": f"person-{number}", "agent": "bot"})
+            status, answer = server.call("POST", "/v1/sessions", {"user": f"person-{number}", "agent": "bot"})
             assert status == 201, answer
             sessions.append(answer["sessionId"])
         begin = int(time.time() * 1000) + 1_500 + self.options.tasks * 3
@@ -70,7 +59,7 @@ class ScheduleLoop:
             session = self.rng.choice(sessions)
             text = f"task {number}"
             body = {"session_id": session, "send_at": iso(due), "message_text": text, "call_id": str(number)}
-            status, answer = self.call(server, "POST", "/v1/scheduled", body)
+            status, answer = server.call("POST", "/v1/scheduled", body)
             assert status == 201, answer
             self.tasks[answer["task_id"]] = {"text": text, "due": due, "session": session, "cancelled": None}
         return begin
@@ -82,16 +71,16 @@ class ScheduleLoop:
             return
         what = self.rng.randrange(3)
         if what == 0:
-            answer = self.call(server, "DELETE", f"/v1/scheduled/{task}")
+            answer = server.call("DELETE", f"/v1/scheduled/{task}")
             known["cancelled"] = "unknown" if answer is None else answer[0] == 200 or None
         elif what == 1:
             known["moved"] = True
             later = int(time.time() * 1000) + self.rng.randrange(100, 3_000)
             known["due"] = min(known["due"], later)
-            self.call(server, "PATCH", f"/v1/scheduled/{task}", {"send_at": iso(later)})
+            server.call("PATCH", f"/v1/scheduled/{task}", {"send_at": iso(later)})
         else:
             known["due"] = 0
-            self.call(server, "POST", f"/v1/scheduled/{task}:send", {})
+            server.call("POST", f"/v1/scheduled/{task}:send", {})
 
     def run(self):
         server = self.start()
@@ -122,7 +111,7 @@ class ScheduleLoop:
     def check(self, server):
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            status, page = self.call(server, "GET", "/v1/scheduled?status=pending&limit=1")
+            status, page = server.call("GET", "/v1/scheduled?status=pending&limit=1")
             assert status == 200, page
             if not page["tasks"]:
                 break
@@ -133,7 +122,7 @@ class ScheduleLoop:
         for session in {task["session"] for task in self.tasks.values()}:
             after = 0
             while True:
-                _, page = self.call(server, "GET", f"/v1/sessions/{session}/messages?after={after}&limit=500")
+                _, page = server.call("GET", f"/v1/sessions/{session}/messages?after={after}&limit=500")
                 if not page["messages"]:
                     break
                 for line in page["messages"]:
