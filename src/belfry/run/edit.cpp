@@ -116,6 +116,13 @@ void Edit::try_again(int index) {
   changes_.ready.push_back(index);
 }
 
+int Edit::note_crash(int index) {
+  Step& step = at(index);
+  step.crashes += 1;
+  put(step);
+  return step.crashes;
+}
+
 // Its one final result (G13), and what follows from it.
 void Edit::report(Step& step) {
   if (step.feedback.feedback_at && !step.feedback.past && !step.feedback.notified) forget_time(step);

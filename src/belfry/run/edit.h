@@ -58,8 +58,10 @@ class Edit {
   // `text` says that it goes on, if it does.
   void come_due(int step, const std::string& text);
   void cancel();
-  // The server died while it ran, and it may be tried again.
+  // It was not done, and has its turn again.
   void try_again(int step);
+  // The server died while it ran. How often that has been.
+  int note_crash(int step);
 
   // Whether the step is such that this can still be done with it.
   bool can_start(int step) const;

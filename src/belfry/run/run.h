@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "belfry/run/feedback.h"
 #include "belfry/run/plan.h"
 #include "belfry/run/progress_text.h"
+#include "belfry/when/when.h"
 
 namespace belfry::run {
 
@@ -26,6 +28,7 @@ struct Step {
   bool elapsed = false;  // its time is so long after something, not a time of day: clocks that are set do not move it
   std::int64_t set_ms = 0;  // by how much the clock had been set in this life, when its time was written
   Millis timeout{0};        // once it runs
+  int crashes = 0;          // ends of the server that it was at work in
   std::optional<WallTime> started_at;
   std::optional<WallTime> ended_at;     // its tool
   std::optional<WallTime> notified_at;  // it was said that it is in progress
@@ -61,6 +64,9 @@ struct Run {
   std::int64_t last_event = 0;
   std::vector<Step> steps;
 };
+
+// How the schedules of steps were read, by their numbers.
+using Readings = std::map<int, when::Reading>;
 
 // Something that happened in a run. Numbers are dense: 1, 2, 3, …
 struct Event {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "belfry/base/json.h"
 #include "belfry/base/utf8.h"
+#include "belfry/bus/send_answer.h"
 
 namespace belfry::run {
 namespace {
@@ -87,6 +87,19 @@ std::string text_in_result(const std::string& result) {
   return {};
 }
 
+// What can be looked at stays, however large the rest is.
+std::string files_only(const std::string& result) {
+  json::Writer writer;
+  writer.object().key("files").array();
+  std::size_t room = kLineBytesMax;
+  for (const json::Value file : json::elements(*json::find(*json::parse(result), "files"))) {
+    if (file.raw.size() > room) break;
+    room -= file.raw.size();
+    writer.raw(file.raw);
+  }
+  return writer.end().end().take();
+}
+
 std::string error_message(const Step& step) {
   const auto value = json::parse(step.error);
   return value && value->kind == json::Kind::object ? json::text_in(*value, "message") : "";
@@ -166,7 +179,12 @@ std::string event_json(const Run& run, const Event& event, const Step* step, Wal
   return json;
 }
 
-std::string run_json(const Run& run, bool with_results) {
+void write_reading(json::Writer& writer, const Step& step, const Readings& readings) {
+  if (const auto found = readings.find(step.index); found != readings.end())
+    bus::write_understood(writer, bus::Understood{found->second, step.plan.schedule->when});
+}
+
+std::string run_json(const Run& run, bool with_results, const Readings& readings) {
   json::Writer writer;
   writer.object().field("runId", run.id).field("state", word(run.state));
   if (!run.title.empty()) writer.field("title", run.title);
@@ -181,6 +199,7 @@ std::string run_json(const Run& run, bool with_results) {
   for (const Step& step : run.steps) {
     writer.object();
     step_fields(writer, step, with_results);
+    write_reading(writer, step, readings);
     writer.end();
   }
   return writer.end().end().take();
@@ -222,7 +241,11 @@ std::string saying_payload(const Run& run, const Step& step, const std::string& 
   writer.field("runId", run.id).field("stepIndex", step.index).field("aiName", step.plan.tool);
   writer.field("type", with_result ? "tool_result" : "tool_choice");
   if (with_result) {
-    result_fields(writer, step, kLineBytesMax);
+    if (step.result.size() > kLineBytesMax && has_files(step)) {
+      writer.field("success", true).key("data").raw(files_only(step.result)).field("truncated", true);
+    } else {
+      result_fields(writer, step, kLineBytesMax);
+    }
   } else {
     writer.field("status", "in_progress");
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "belfry/base/json.h"
 #include "belfry/run/run.h"
 
 namespace belfry::run {
@@ -18,7 +19,9 @@ std::string done_members(const Run& run);
 std::string event_json(const Run& run, const Event& event, const Step* step, WallTime now, std::string_view members);
 
 // How a run stands. With results: what each tool got and gave back, too.
-std::string run_json(const Run& run, bool with_results);
+std::string run_json(const Run& run, bool with_results, const Readings& readings = {});
+// How a step's schedule was read, if it was.
+void write_reading(json::Writer& writer, const Step& step, const Readings& readings);
 
 // What a person reads of a result.
 std::string result_text(const Step& step);

@@ -16,6 +16,8 @@ namespace {
 
 // Readers that wait for one run: panels and terminals, not crowds.
 constexpr std::size_t kReadersMax = 100;
+// Folders that are looked up in one read.
+constexpr std::size_t kSweptAtOnce = 500;
 // As good as for ever: whoever waits so long is woken, looks and waits again.
 constexpr Nanos kLong = std::chrono::hours{24};
 // What a text about time must do to be one about elapsed time: move with the clock.
@@ -30,6 +32,10 @@ template <class T>
 Result<T> of_step(int index, Result<T> result, std::size_t steps) {
   if (result || steps == 1) return result;
   return fail(result.error().code, fmt::format("steps[{}]: {}", index, result.error().detail));
+}
+
+bus::TimeText time_text(const Schedule& schedule, WallTime from) {
+  return {.text = schedule.when, .timezone = schedule.timezone, .language = schedule.language, .now = from};
 }
 
 bool has_references(const std::string& text) { return text.contains("{{"); }
@@ -102,11 +108,8 @@ Task<void> Runs::stop(BootTime deadline) {
 // --- what is wanted ---
 
 // A text that moves with the clock is about elapsed time: "in 5 minutes" does, "tomorrow at 9" does not.
-Result<Appointment> Runs::appoint(const Schedule& schedule, const std::string& timezone, WallTime from) const {
-  bus::TimeText text{.text = schedule.when,
-                     .timezone = schedule.timezone.empty() ? timezone : schedule.timezone,
-                     .language = schedule.language,
-                     .now = from};
+Result<Appointment> Runs::appoint(const Schedule& schedule, WallTime from) const {
+  bus::TimeText text = time_text(schedule, from);
   const auto reading = parts_.times.read_schedule(text);
   if (!reading) return fail(Errc::invalid_schedule, reading.error().detail);
   text.now = from + kNudge;
@@ -114,6 +117,18 @@ Result<Appointment> Runs::appoint(const Schedule& schedule, const std::string& t
   return Appointment{.at = reading->at,
                      .delay = std::max(Millis{0}, Millis{reading->at - from}),
                      .elapsed = later && later->at - reading->at == kNudge};
+}
+
+Readings Runs::readings(const Run& run) const {
+  Readings all;
+  for (const Step& step : run.steps) {
+    if (!step.plan.schedule || step.plan.schedule->from_step || !step.feedback.feedback_at) continue;
+    // The moment from which it was counted is not kept, but follows from what is.
+    const WallTime from = step.delay > Millis{0} ? *step.feedback.feedback_at - step.delay : run.created_at;
+    if (auto reading = parts_.times.read_schedule(time_text(*step.plan.schedule, from)))
+      all.emplace(step.index, std::move(*reading));
+  }
+  return all;
 }
 
 Result<Ability> Runs::check_step(const NewRun& wanted, int index) const {
@@ -175,7 +190,7 @@ Result<Run> Runs::prepare(NewRun wanted) {
     if (step.plan.schedule) {
       step.feedback.holds_errors = step.plan.schedule->holds_errors;
       if (step.plan.schedule->timezone.empty()) step.plan.schedule->timezone = wanted.timezone;
-      const auto appointment = of_step(step.index, appoint(*step.plan.schedule, "", from), wanted.plan.steps.size());
+      const auto appointment = of_step(step.index, appoint(*step.plan.schedule, from), wanted.plan.steps.size());
       if (!appointment) return std::unexpected(appointment.error());
       if (!step.plan.schedule->from_step) {
         step.feedback.feedback_at = appointment->at;
@@ -414,6 +429,28 @@ void Runs::remove_files(const std::vector<std::string>& ids) const {
   for (const std::string& id : ids) {
     std::error_code ignored;
     std::filesystem::remove_all(options_.files / id, ignored);
+  }
+}
+
+// Folders of runs that were forgotten just before the server died.
+Task<void> Runs::sweep_files() {
+  if (options_.files.empty()) co_return;
+  std::vector<std::string> ids;
+  std::error_code ec;
+  for (std::filesystem::directory_iterator entry(options_.files, ec), end; !ec && entry != end; entry.increment(ec))
+    ids.push_back(entry->path().filename().string());
+  for (std::size_t at = 0; at < ids.size() && !closed_; at += kSweptAtOnce) {
+    std::vector<std::string> some(ids.begin() + static_cast<std::ptrdiff_t>(at),
+                                  ids.begin() + static_cast<std::ptrdiff_t>(std::min(at + kSweptAtOnce, ids.size())));
+    auto look = [some](store::Connection& connection) mutable -> Result<std::vector<std::string>> {
+      std::erase_if(some, [&](const std::string& id) { return RunTables::number_of(connection, id).has_value(); });
+      return some;
+    };
+    const auto unknown = co_await parts_.store.read<std::vector<std::string>>(std::move(look));
+    if (!unknown) co_return;  // the next start sweeps again
+    remove_files(*unknown);
+    if (!unknown->empty())
+      log::info("run.files_removed", "files of runs that are forgotten", {{"count", unknown->size()}});
   }
 }
 

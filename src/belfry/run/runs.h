@@ -3,7 +3,7 @@
 // Everything that is to happen later is a row with a time: results that are held, notices that something goes on, texts to
 // be drafted, agents to be told. A step's end and its result, its events and what they say in a conversation are one
 // transaction; so a crash neither loses nor doubles anything. What ran when the server died is started again only if its
-// plugin says that this does no harm.
+// plugin says that this does no harm, and not for ever: it may be what kills the server.
 //
 // Only what runs or waits for its turn is in memory: ten thousand results that are held cost disk.
 //
@@ -117,6 +117,8 @@ class Runs {
   };
   // Refuses what cannot be carried out, before anything is started.
   Task<Result<Created>> create(NewRun wanted);
+  // How schedules were read that count from the beginning of the plan.
+  Readings readings(const Run& run) const;
   Task<Result<Run>> get(std::string id);
   Task<Result<std::vector<Run>>> list(RunTables::Query query, std::string before_id = {});
   // The same without arguments and results.
@@ -151,11 +153,12 @@ class Runs {
   // runs.cpp
   Result<> check(NewRun& wanted) const;
   Result<Ability> check_step(const NewRun& wanted, int index) const;
-  Result<Appointment> appoint(const Schedule& schedule, const std::string& timezone, WallTime from) const;
+  Result<Appointment> appoint(const Schedule& schedule, WallTime from) const;
   Result<Run> prepare(NewRun wanted);
   static Result<> place(store::Connection& connection, const NewRun& wanted, Run& run);
   void apply(const Changes& changes);
   void remove_files(const std::vector<std::string>& ids) const;
+  Task<void> sweep_files();
 
   // runs_steps.cpp
   Task<void> recover();

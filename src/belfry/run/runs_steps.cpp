@@ -15,6 +15,8 @@ namespace {
 // Between two attempts to store something that the disk does not take.
 constexpr Millis kTryAgain{1'000};
 constexpr std::size_t kDetailBytesMax = 2'000;
+// A tool that was at work whenever the server died is likely to be the reason (G11).
+constexpr int kCrashesMax = 3;
 
 Ended ended_of(const plugin::Outcome& outcome) {
   if (outcome.success) {
@@ -25,6 +27,11 @@ Ended ended_of(const plugin::Outcome& outcome) {
   const Ending ending = outcome.code == "timed_out" ? Ending::timeout : Ending::failure;
   return failed(outcome.code.empty() ? "plugin_failed" : outcome.code, shortened(outcome.message, kDetailBytesMax),
                 ending);
+}
+
+std::string interruption(int crashes) {
+  if (crashes < kCrashesMax) return "the server ended while the tool was at work; it was not started again";
+  return fmt::format("the server ended {} times while the tool was at work; it was not started again", crashes);
 }
 
 Ended ended_of(const Error& error) { return failed(word(error.code), error.detail); }
@@ -89,15 +96,15 @@ Task<void> Runs::recover() {
               {{"count", found->running.size()}});
   for (const auto& [key, tool] : found->running) {
     const auto ability = parts_.tools.find(tool);
-    const bool again = ability && ability->idempotent;
-    const auto changed = co_await edit_surely(key.run, [key, again](Edit& edit) {
+    const bool idempotent = ability && ability->idempotent;
+    const bool crashed = !parts_.bus.started_clean();
+    const auto changed = co_await edit_surely(key.run, [key, idempotent, crashed](Edit& edit) {
       if (!edit.is_running(key.step)) return false;
-      if (again) {
+      const int crashes = crashed ? edit.note_crash(key.step) : 0;
+      if (idempotent && crashes < kCrashesMax) {
         edit.try_again(key.step);
       } else {
-        edit.end(key.step,
-                 failed("interrupted", "the server ended while the tool was at work; it was not started again",
-                        Ending::interruption));
+        edit.end(key.step, failed("interrupted", interruption(crashes), Ending::interruption));
       }
       return true;
     });
@@ -108,6 +115,7 @@ Task<void> Runs::recover() {
   if (found->to_tell) telling_.note(to_ms(now()));
   recovered_ = true;
   pump();
+  co_await sweep_files();
 }
 
 // The same, and again while the disk does not take it: a result is not lost because the disk is full right now.
@@ -225,7 +233,7 @@ Task<Result<std::optional<Runs::Started>>> Runs::begin(StepKey key) {
     BELFRY_TRY(std::string arguments, fill_references(step.plan.arguments, result_of));
     BELFRY_CHECK(parts_.tools.check(step.plan.tool, arguments));
     if (step.plan.schedule && step.plan.schedule->from_step && !step.feedback.feedback_at) {
-      BELFRY_TRY(appointment, appoint(*step.plan.schedule, "", round_up(parts_.clock.now().wall)));
+      BELFRY_TRY(appointment, appoint(*step.plan.schedule, round_up(parts_.clock.now().wall)));
     }
     return arguments;
   }();

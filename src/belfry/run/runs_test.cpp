@@ -1,9 +1,13 @@
 #include "belfry/run/runs.h"
 
+#include <filesystem>
+#include <fstream>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "belfry/base/log.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/world.h"
 
 namespace belfry::run {
@@ -125,12 +129,7 @@ class RunsTest : public ::testing::Test {
     return all;
   }
   NewRun in_chat() { return {.plan = {}, .overlays = {}, .agent = "bot", .session = session}; }
-  void expect_sound() {
-    auto job = [](store::Connection& connection) -> Result<std::vector<std::string>> {
-      return RunTables::problems(connection);
-    };
-    EXPECT_EQ(*w.run(w.store().read<std::vector<std::string>>(job)), std::vector<std::string>{});
-  }
+  void expect_sound() { EXPECT_EQ(w.problems(), std::vector<std::string>{}); }
 
   World w;
   std::string session;
@@ -371,6 +370,28 @@ TEST_F(RunsTest, WhatRanWhenTheServerDiedIsInterruptedUnlessItMayRunAgain) {
   EXPECT_EQ(when(again, "tool_result"), 120'000);
   EXPECT_EQ(w.host().asked.size(), 3u);
   EXPECT_EQ(said().size(), 1u);
+  expect_sound();
+}
+
+// G11: it may be the reason why the server dies.
+TEST_F(RunsTest, WhatMayRunAgainIsNotStartedAfterTheServerDiedThreeTimesInIt) {
+  w.set_plugins({make_plugin({.name = "again", .idempotent = true})});
+  takes("again", 30s);
+  const std::string id = one("again", "{}");
+  for (int i = 0; i < 2; ++i) {
+    w.restart();
+    EXPECT_EQ(state(id), StepState::running);
+  }
+  // Who ends it on purpose has no quarrel with it.
+  for (int i = 0; i < 3; ++i) {
+    w.stop(false);
+    w.start();
+    EXPECT_EQ(state(id), StepState::running);
+  }
+  w.restart();
+  EXPECT_EQ(state(id), StepState::interrupted);
+  EXPECT_TRUE(get(id).steps[0].error.contains("3 times")) << get(id).steps[0].error;
+  EXPECT_EQ(w.host().asked.size(), 6u);
   expect_sound();
 }
 
@@ -685,6 +706,27 @@ TEST_F(AgentTest, AnUnreadableScheduleIsAnErrorOfTheCall) {
   EXPECT_TRUE(w.host().asked.empty());
 }
 
+// F7, W: the likely reading is taken, and said back with the others.
+TEST_F(AgentTest, TheAcknowledgementSaysHowTheTimeWasRead) {
+  const auto outcome = call("local__task1", R"({"schedule":"tomorrow at 7"})", "c1");
+  ASSERT_TRUE(outcome.ok) << outcome.result;
+  EXPECT_TRUE(outcome.result.contains(R"("understood":{"at":"2026-03-02T07:00:00+00:00")")) << outcome.result;
+  EXPECT_TRUE(outcome.result.contains(R"("alternatives":[")")) << outcome.result;
+
+  // Whenever it is asked, it is the time at which it reports.
+  w.clock().advance(Nanos{123'456});
+  const auto created = create(R"({"steps":[{"aiName":"local__task1","draftArgs":{"schedule":"in 90 seconds"}},
+                                           {"aiName":"local__task1","draftArgs":{"schedule":"2020-01-01T00:00:00Z"}},
+                                           {"aiName":"local__task1","draftArgs":{"schedule":{"when":"in 5 seconds","anchor":"step"}}},
+                                           {"aiName":"local__task1"}]})");
+  w.advance(10s);
+  const run::Run later = get(created->run.id);
+  const Readings readings = w.runs().readings(later);
+  ASSERT_EQ(readings.size(), 2u);
+  EXPECT_EQ(readings.at(0).at, *later.steps[0].feedback.feedback_at);
+  EXPECT_TRUE(readings.at(1).past);
+}
+
 // F9
 TEST_F(AgentTest, AnAgentSubmitsAPlanAndIsToldWhenAllOfItHasEnded) {
   takes("task1", 1s);
@@ -954,6 +996,47 @@ TEST_F(AgentTest, FilesOfACallThatAnAgentWaitsForAreShownAllTheSame) {
   w.advance(1s);
   ASSERT_TRUE(pending.done());
   EXPECT_EQ(said(), std::vector<std::string>{"a cat"});
+}
+
+// F8
+TEST_F(RunsTest, TheFilesOfAResultThatIsTooLargeForALineAreShownAllTheSame) {
+  takes("task1", 1s,
+        fmt::format(R"({{"text":"a page","all":"{}","files":[{{"name":"a.html","bytes":7}}]}})",
+                    std::string(70'000, 'x')));
+  one("task1", "{}", in_chat());
+  w.advance(1s);
+  const std::string line = w.run(w.chats().lines({.session = session}))->at(0).payload;
+  EXPECT_TRUE(line.contains(R"("data":{"files":[{"name":"a.html","bytes":7}]},"truncated":true)"))
+      << line.substr(0, 500);
+  EXPECT_EQ(said(), std::vector<std::string>{"a page"});
+}
+
+class RunFilesTest : public RunsTest {
+ protected:
+  static World::Options with_files(const std::filesystem::path& folder) {
+    World::Options options = usual();
+    options.runs.files = folder;
+    return options;
+  }
+  explicit RunFilesTest(std::unique_ptr<testing::ScratchFolder> folder = std::make_unique<testing::ScratchFolder>())
+      : RunsTest(with_files(folder->path())), scratch(std::move(folder)) {}
+  void leave(const std::string& id) const {
+    std::filesystem::create_directories(files / id / "0");
+    std::ofstream(files / id / "0" / "a.txt") << "a";
+  }
+
+  std::unique_ptr<testing::ScratchFolder> scratch;
+  const std::filesystem::path& files = scratch->path();
+};
+
+// F8: what was forgotten just before the server died leaves no files behind.
+TEST_F(RunFilesTest, AStartRemovesTheFilesOfRunsThatAreForgotten) {
+  const std::string id = one("task1", "{}");
+  leave(id);
+  for (int i = 0; i < 1'100; ++i) leave(fmt::format("gone{}", i));
+  w.restart();
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(files), {}), 1);
+  EXPECT_TRUE(std::filesystem::exists(files / id / "0" / "a.txt"));
 }
 
 // F8

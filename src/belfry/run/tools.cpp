@@ -25,13 +25,14 @@ NewRun on_behalf_of(const ToolContext& context) {
 }
 
 // What an agent needs to know now; the rest comes at its time.
-std::string acknowledgement(const Run& run) {
+std::string acknowledgement(const Run& run, const Readings& readings) {
   json::Writer writer;
   writer.object().field("runId", run.id).field("status", word(run.state)).key("steps").array();
   for (const Step& step : run.steps) {
     writer.object().field("stepIndex", step.index).field("aiName", step.plan.tool);
     if (step.feedback.feedback_at) writer.field("feedbackAt", to_iso(*step.feedback.feedback_at));
     if (step.feedback.past) writer.field("past", true);
+    write_reading(writer, step, readings);
     writer.end();
   }
   writer.end();
@@ -76,7 +77,7 @@ class PluginTool final : public tool::Tool {
     // An agent that waits for it says itself what it has to say.
     wanted.quiet = !scheduled && context.in_turn;
     BELFRY_CO_TRY(const Runs::Created created, co_await runs_.create(std::move(wanted)));
-    if (scheduled) co_return acknowledgement(created.run);
+    if (scheduled) co_return acknowledgement(created.run, runs_.readings(created.run));
     BELFRY_CO_TRY(const Run run, co_await runs_.finished(created.run.id));
     const Step& step = run.steps.front();
     if (step.feedback.state != StepState::reported) co_return failure_of(step);
@@ -102,7 +103,7 @@ class RunPlan final : public tool::Tool {
     BELFRY_CO_TRY(wanted.plan, read_plan(value));
     wanted.tells_agent = true;
     BELFRY_CO_TRY(const Runs::Created created, co_await runs_.create(std::move(wanted)));
-    co_return acknowledgement(created.run);
+    co_return acknowledgement(created.run, runs_.readings(created.run));
   }
 
  private:

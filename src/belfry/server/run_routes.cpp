@@ -47,7 +47,8 @@ Task<Response> RunRoutes::create(Request request) {
   if (!wanted) co_return error_response(wanted.error());
   const auto created = co_await runs_.create(std::move(*wanted));
   if (!created) co_return error_response(created.error());
-  co_return json_response(created->repeated ? 200 : 201, run::run_json(created->run, false));
+  co_return json_response(created->repeated ? 200 : 201,
+                          run::run_json(created->run, false, runs_.readings(created->run)));
 }
 
 Task<Response> RunRoutes::list(Request request) {
