@@ -38,15 +38,19 @@ else:
 """
 
 
-def processes():
+def processes(binary):
+    """Plugins, what they have forked, and the guards above them, which have no environment."""
     found = []
-    for entry in os.listdir("/proc"):
+    for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{entry}/environ", "rb") as file:
-                if entry.isdigit() and MARKER.encode() in file.read():
-                    found.append(int(entry))
+                plugin = MARKER.encode() in file.read()
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                guard = b"__plugin-guard" in file.read() and os.readlink(f"/proc/{entry}/exe") == binary
         except OSError:
             continue
+        if plugin or guard:
+            found.append(int(entry))
     return found
 
 
@@ -117,10 +121,10 @@ class RunLoop:
         server.wait()
         self.kills += 1
         deadline = time.monotonic() + PATIENCE
-        while processes():
+        while processes(self.options.binary):
             if time.monotonic() > deadline:
-                self.left += len(processes())
-                self.problems.append(f"left after a kill: {processes()}")
+                self.left += len(processes(self.options.binary))
+                self.problems.append(f"left after a kill: {processes(self.options.binary)}")
                 return
             time.sleep(0.01)
 
@@ -220,7 +224,7 @@ def main():
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     options = parser.parse_args()
-    options.binary = os.path.abspath(options.binary)
+    options.binary = os.path.realpath(options.binary)
     with tempfile.TemporaryDirectory(prefix="belfry_runs_") as scratch:
         loop = RunLoop(options, scratch)
         loop.run()

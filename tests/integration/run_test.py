@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -205,6 +206,41 @@ class RunTest(unittest.TestCase):
         self.assertEqual(whole[3][2]["data"], "你好")
         self.assertEqual([number for number, _, _ in stream({"Last-Event-ID": "3"})], [4, 5])
         self.assertEqual(stream({"Last-Event-ID": "5"}), [])
+
+    def open_stream(self, run, receive_buffer=None):
+        """A client that has begun to read the events of a run."""
+        client = socket.socket()
+        self.addCleanup(client.close)
+        if receive_buffer:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        client.settimeout(10)
+        client.connect(("127.0.0.1", self.server.port))
+        client.sendall(f"GET /v1/runs/{run}/events HTTP/1.1\r\nHost: 127.0.0.1:{self.server.port}\r\n\r\n".encode())
+        self.assertIn(b"200 OK", client.recv(1000))
+        return client
+
+    # F8, G16: at most 100 may wait for one run.
+    def test_readers_who_have_left_do_not_count(self):
+        self.plugin("slow", "sleep 1000")
+        self.start()
+        run = self.run_one("slow", {})
+        self.wait_for(run, "args")
+        for _ in range(130):
+            self.open_stream(run).close()
+        self.server.call("GET", f"/v1/runs/{run}/events?format=json&after=3&waitMs=100")
+
+    # F8
+    def test_a_large_event_reaches_a_slow_reader_without_waiting_for_the_next_one(self):
+        self.plugin("large", "head -c 900000 /dev/zero | tr '\\0' x | sed 's/.*/{\"success\":true,\"data\":\"&\"}/'; echo")
+        self.plugin("slow", "sleep 1000")
+        self.start()
+        plan = {"steps": [{"aiName": "local__large"}, {"aiName": "local__slow", "dependsOn": [0]}]}
+        run = self.server.call("POST", "/v1/runs", {"plan": plan}, 201)["runId"]
+        reader = self.open_stream(run, receive_buffer=4096)
+        self.wait_for(run, "tool_result")
+        read = 0
+        while read < 900_000:
+            read += len(reader.recv(65536))  # within its time limit, which is shorter than the pause of the heartbeat
 
     # F1, F7, F9
     def test_what_cannot_be_carried_out_is_refused_with_a_word_and_starts_nothing(self):

@@ -155,7 +155,8 @@ TEST_F(CatalogTest, AModuleOfAPersistentPluginMakesItNew) {
     write(file, "22");
     EXPECT_TRUE(all.scan()) << file;
   }
-  for (const char* const file : {".state", "work.log", "colours/part.tmp", "colours/__pycache__/red.pyc"}) {
+  for (const char* const file :
+       {".state", "work.log", "cache.json", "state.db", "colours/part.tmp", "colours/__pycache__/red.pyc"}) {
     write(file, "1");
     EXPECT_FALSE(all.scan()) << file;
   }

@@ -37,7 +37,11 @@ Outcome failure_of(json::Value object) {
   if (error->kind != json::Kind::object) return failure("plugin_failed", said(error->raw));
   const std::string code = json::text_in(*error, "code");
   const std::string message = json::text_in(*error, "message");
-  if (is_code(code)) return failure(code, said(message));
+  if (is_code(code)) {
+    Outcome outcome = failure(code, said(message));
+    outcome.own_word = true;
+    return outcome;
+  }
   return failure("plugin_failed", said(code.empty() ? message : fmt::format("{}: {}", code, message)));
 }
 

@@ -30,7 +30,8 @@ struct Outcome {
   // `plugin_failed` (it said so itself), or the word that the plugin itself gave: `not_configured`, …
   std::string code;
   std::string message;
-  bool passing = false;  // the trouble is Belfry's own and passes: the same may well succeed later
+  bool own_word = false;  // the plugin gave the code itself: one that says `timed_out` was not ended by us
+  bool passing = false;   // the trouble is Belfry's own and passes: the same may well succeed later
 };
 
 class Host {

@@ -368,13 +368,18 @@ std::string edition_of_file(const struct stat& about) {
   return fmt::format("{}.{}.{}.{}", about.st_ino, about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
 }
 
-// What a program does not consist of: it comes and goes while the program runs.
-bool is_passing(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.starts_with('.') || name == "__pycache__" || name.ends_with(".log") || name.ends_with(".tmp");
+constexpr std::string_view kCodeEndings[] = {".py",  ".js", ".mjs", ".cjs", ".ts",    ".rb", ".pl",
+                                             ".lua", ".sh", ".php", ".jar", ".class", ".so"};
+
+// What a program consists of. What it leaves in its folder while it runs, such as a database, is no reason to begin anew.
+bool is_code(const fs::path& path, const struct stat& about) {
+  const bool known = std::ranges::find(kCodeEndings, path.extension().string()) != std::end(kCodeEndings);
+  return S_ISREG(about.st_mode) && (known || (about.st_mode & S_IXUSR));
 }
 
-// All files of the folder, as a number. Links are not followed, and of a huge folder only a part counts.
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+// All programs in the folder, as a number. Links are not followed, and of a huge folder only a part counts.
 std::size_t edition_of_folder(const fs::path& folder) {
   std::vector<std::string> files;
   std::error_code ec;
@@ -382,9 +387,9 @@ std::size_t edition_of_folder(const fs::path& folder) {
   for (fs::recursive_directory_iterator at(folder, ec), end; !ec && at != end && entries < kEditionEntriesMax;
        at.increment(ec), ++entries) {
     struct stat about{};
-    const bool counts = !is_passing(at->path()) && ::lstat(at->path().c_str(), &about) == 0;
+    const bool counts = !is_hidden(at->path()) && ::lstat(at->path().c_str(), &about) == 0;
     if (!counts || !S_ISDIR(about.st_mode)) at.disable_recursion_pending();
-    if (counts && S_ISREG(about.st_mode))
+    if (counts && is_code(at->path(), about))
       files.push_back(fmt::format("{} {}\n", at->path().lexically_relative(folder).string(), edition_of_file(about)));
   }
   std::sort(files.begin(), files.end());
@@ -392,7 +397,7 @@ std::size_t edition_of_folder(const fs::path& folder) {
 }
 
 // Of what is run and stands in the folder: written anew, it is another plugin, and a process that stays must be replaced.
-// Such a one has read its modules when it began, so for it all files count.
+// Such a one has read its modules when it began, so for it all programs in the folder count.
 std::string edition_of(const Plugin& plugin) {
   std::string edition;
   for (const std::string& argument : plugin.command) {

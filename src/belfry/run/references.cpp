@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -17,18 +19,29 @@ constexpr std::string_view kOpen = "{{";
 constexpr std::string_view kClose = "}}";
 constexpr std::string_view kSteps = "steps.";
 constexpr std::size_t kShown = 100;
+// Each of them is looked for in a result that may be a megabyte.
+constexpr std::size_t kReferencesMax = 100;
 
 struct Reference {
   int step = 0;
   std::vector<std::string> path;  // into its result
 };
 
+std::unexpected<Error> too_many() {
+  return fail(Errc::invalid_plan, fmt::format("the arguments refer to more than {} values", kReferencesMax));
+}
+
 std::unexpected<Error> bad(std::string_view text, std::string_view why) {
   return fail(Errc::invalid_plan, fmt::format("{{{{{}}}}} {}", shortened(text, kShown), why));
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view trimmed_before(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
+  return text;
+}
+
+std::string_view trimmed(std::string_view text) {
+  text = trimmed_before(text);
   while (text.ends_with(' ')) text.remove_suffix(1);
   return text;
 }
@@ -63,16 +76,17 @@ Result<Reference> read_reference(std::string_view inner) {
 template <class Literal, class Refer>
 Result<> each_part(std::string_view text, Literal literal, Refer refer) {
   while (!text.empty()) {
-    std::size_t open = text.find(kOpen);
+    const std::size_t open = text.find(kOpen);
     if (open == std::string_view::npos) break;
-    const std::size_t close = text.find(kClose, open + kOpen.size());
-    if (close == std::string_view::npos) break;
-    const std::string_view inner = trimmed(text.substr(open + kOpen.size(), close - open - kOpen.size()));
-    if (!inner.starts_with(kSteps)) {
+    // What it begins with decides: to look for its end first would take as long as the text for each of many.
+    if (!trimmed_before(text.substr(open + kOpen.size())).starts_with(kSteps)) {
       literal(text.substr(0, open + kOpen.size()));
       text.remove_prefix(open + kOpen.size());
       continue;
     }
+    const std::size_t close = text.find(kClose, open + kOpen.size());
+    if (close == std::string_view::npos) break;
+    const std::string_view inner = trimmed(text.substr(open + kOpen.size(), close - open - kOpen.size()));
     literal(text.substr(0, open));
     BELFRY_CHECK(refer(inner));
     text.remove_prefix(close + kClose.size());
@@ -138,7 +152,8 @@ class Filler {
  private:
   Result<> fill_text(const std::string& text) {
     std::string filled;
-    std::vector<std::string> values;
+    std::string_view value;
+    int references = 0;
     bool only_reference = true;
     BELFRY_CHECK(each_part(
         text,
@@ -147,35 +162,51 @@ class Filler {
           filled += literal;
         },
         [&](std::string_view inner) -> Result<> {
-          BELFRY_TRY(const std::string value, look_up(inner));
-          values.push_back(value);
-          const auto parsed = json::parse(value);
-          filled += parsed->kind == json::Kind::string ? json::text(*parsed) : value;
-          return {};
+          BELFRY_TRY(const json::Value found, look_up(inner));
+          value = found.raw;
+          references += 1;
+          filled += found.kind == json::Kind::string ? json::text(found) : found.raw;
+          return check_size(filled);
         }));
-    if (filled.size() + writer_.str().size() > kBodyBytesMax)
-      return fail(Errc::too_large,
-                  fmt::format("the arguments have more than {} bytes once they are filled in", kBodyBytesMax));
-    if (only_reference && values.size() == 1) {
-      writer_.raw(values.front());
+    BELFRY_CHECK(check_size(filled));
+    if (only_reference && references == 1) {
+      writer_.raw(value);
     } else {
       writer_.value(filled);
     }
     return {};
   }
 
-  Result<std::string> look_up(std::string_view inner) const {
+  Result<> check_size(const std::string& filled) const {
+    if (filled.size() + writer_.str().size() <= kBodyBytesMax) return {};
+    return fail(Errc::too_large,
+                fmt::format("the arguments have more than {} bytes once they are filled in", kBodyBytesMax));
+  }
+
+  Result<json::Value> look_up(std::string_view inner) {
+    if (const auto known = values_.find(inner); known != values_.end()) return known->second;
+    if (values_.size() == kReferencesMax) return too_many();
     BELFRY_TRY(const Reference reference, read_reference(inner));
-    const auto result = result_of_(reference.step);
+    const auto result = result_of(reference.step);
     if (!result) return bad(inner, fmt::format("cannot be filled in: step {} has no result", reference.step));
-    const auto value = json::parse(*result);
-    const auto found = value ? walk(*value, reference.path) : std::nullopt;
+    const auto found = walk(*result, reference.path);
     if (!found)
       return bad(inner, fmt::format("cannot be filled in: the result of step {} has no such member", reference.step));
-    return std::string(found->raw);
+    return values_.emplace(inner, *found).first->second;
+  }
+
+  // Read once, however often it is referred to.
+  std::optional<json::Value> result_of(int step) {
+    auto& known = results_[step];
+    if (!known) known = result_of_(step);
+    if (!known) return std::nullopt;
+    const auto parsed = json::parse(*known);
+    return parsed ? std::optional(*parsed) : std::nullopt;
   }
 
   const ResultOf& result_of_;
+  std::map<int, std::optional<std::string>> results_;
+  std::map<std::string, json::Value, std::less<>> values_;  // by what stands between the braces; spans of `results_`
   json::Writer writer_;
 };
 
@@ -184,10 +215,14 @@ class Filler {
 Result<std::vector<int>> referred_steps(std::string_view text) {
   BELFRY_TRY(const json::Value value, json::parse(text));
   std::vector<int> steps;
-  const auto on_text = [&steps](const std::string& one) {
+  std::set<std::string, std::less<>> different;
+  const auto on_text = [&](const std::string& one) {
     return each_part(
         one, [](std::string_view) {},
-        [&steps](std::string_view inner) -> Result<> {
+        [&](std::string_view inner) -> Result<> {
+          if (different.contains(inner)) return {};
+          if (different.size() == kReferencesMax) return too_many();
+          different.emplace(inner);
           BELFRY_TRY(const Reference reference, read_reference(inner));
           if (std::ranges::find(steps, reference.step) == steps.end()) steps.push_back(reference.step);
           return {};

@@ -1,5 +1,6 @@
 #include "belfry/run/references.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -26,6 +27,41 @@ TEST(References, AWholeTextBecomesTheValueAndAPartBecomesText) {
 // F9
 TEST(References, WhatWasFilledInIsNotLookedAtAgain) {
   EXPECT_EQ(*fill(R"({"a":"{{steps.0.result.text}}"})"), R"({"a":"{{steps.1.result}}"})");
+}
+
+// F9: a megabyte of braces is read once, not once for each of them.
+TEST(References, ManyBracesAreReadInOneGo) {
+  std::string braces;
+  for (int i = 0; i < 250'000; ++i) braces += "{{";
+  const std::string text = "\"" + braces + "}}\"";
+  EXPECT_EQ(*fill(text), text);
+  EXPECT_EQ(referred_steps(text)->size(), 0u);
+}
+
+// F9: however often it is asked for, and however large it is, what comes out has its limit.
+TEST(References, AResultThatIsReferredToManyTimesIsReadOnceAndTheWholeHasALimit) {
+  std::string often = "\"";
+  for (int i = 0; i < 40'000; ++i) often += "{{steps.0.result.n}}";
+  int asked = 0;
+  const auto filled = fill_references(often + "\"", [&asked](int) -> std::optional<std::string> {
+    ++asked;
+    return R"({"text":")" + std::string(100'000, 'x') + R"(","n":7})";
+  });
+  EXPECT_EQ(filled->size(), 40'002u);
+  EXPECT_EQ(asked, 1);
+
+  const auto large = fill_references(often + "\"", [](int) -> std::optional<std::string> {
+    return R"({"n":")" + std::string(1'000'000, 'x') + "\"}";
+  });
+  EXPECT_EQ(large.error().code, Errc::too_large);
+}
+
+// F9
+TEST(References, TooManyDifferentOnesAreRefused) {
+  std::string many = "[";
+  for (int i = 0; i < 101; ++i) many += fmt::format(R"({}"{{{{steps.0.result.a{}}}}}")", i == 0 ? "" : ",", i);
+  EXPECT_EQ(referred_steps(many + "]").error().code, Errc::invalid_plan);
+  EXPECT_EQ(fill(many + "]").error().code, Errc::invalid_plan);
 }
 
 // F9

@@ -72,7 +72,11 @@ void step_fields(json::Writer& writer, const Step& step, bool with_results) {
   if (is_final(step.feedback.state) && !step.error.empty()) writer.key("error").raw(step.error);
   if (!with_results) return;
   writer.key("draftArgs").raw(step.plan.arguments);
-  if (!step.arguments.empty()) writer.key("args").raw(step.arguments);
+  if (step.arguments.size() > kLineBytesMax) {
+    writer.field("args", shortened(step.arguments, kLineBytesMax)).field("argsTruncated", true);
+  } else if (!step.arguments.empty()) {
+    writer.key("args").raw(step.arguments);
+  }
   if (step.feedback.state == StepState::reported) data_field(writer, step, kLineBytesMax);
 }
 

@@ -134,8 +134,11 @@ void read_steps(Connection& connection, Run& run, Detail detail) {
   auto rows = connection.query("SELECT " BELFRY_STEP_COLUMNS " FROM run_step WHERE run = ?1 ORDER BY step", run.number,
                                detail != Detail::outline);
   while (rows.next()) run.steps.push_back(read_step(rows));
-  if (detail != Detail::results) return;
-  auto data = connection.query("SELECT step, arguments, result FROM run_step_data WHERE run = ?1", run.number);
+  if (detail != Detail::results && detail != Detail::beginnings) return;
+  const std::int64_t most = detail == Detail::results ? INT32_MAX : kBeginningBytesMax;  // no text is longer
+  auto data =
+      connection.query("SELECT step, substr(arguments, 1, ?2), substr(result, 1, ?2) FROM run_step_data WHERE run = ?1",
+                       run.number, most);
   while (data.next()) {
     Step& step = run.steps.at(static_cast<std::size_t>(data.integer(0)));
     step.arguments = data.text(1);

@@ -18,7 +18,9 @@ enum class DueKind {
 };
 
 // How much of a run is read: plans and results may be large.
-enum class Detail { outline, arguments, results };
+enum class Detail { outline, arguments, beginnings, results };
+// Of arguments and results, as much as is shown; and a little more, to see that there is more.
+inline constexpr std::int64_t kBeginningBytesMax = 64'100;
 
 struct DueRow {
   std::int64_t due_ms = 0;

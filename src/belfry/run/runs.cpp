@@ -18,6 +18,10 @@ namespace {
 constexpr std::size_t kReadersMax = 100;
 // Folders that are looked up in one read.
 constexpr std::size_t kSweptAtOnce = 500;
+// Files that are removed in one go: a large one takes milliseconds.
+constexpr std::size_t kRemovedAtOnce = 20;
+// A time that is past, whatever becomes of the clock.
+constexpr std::int64_t kAtOnce = 0;
 // As good as for ever: whoever waits so long is woken, looks and waits again.
 constexpr Nanos kLong = std::chrono::hours{24};
 // What a text about time must do to be one about elapsed time: move with the clock.
@@ -25,6 +29,10 @@ constexpr Millis kNudge{61'000};
 
 std::unexpected<Error> no_run(const std::string& id) {
   return fail(Errc::not_found, fmt::format("there is no run \"{}\"", shortened(id, kIdBytesMax)));
+}
+
+std::unexpected<Error> about_to_end() {
+  return fail(Errc::stopping, "the server is about to end; the run goes on after the next start");
 }
 
 // What is wrong with a step, with its number.
@@ -36,6 +44,20 @@ Result<T> of_step(int index, Result<T> result, std::size_t steps) {
 
 bus::TimeText time_text(const Schedule& schedule, WallTime from) {
   return {.text = schedule.when, .timezone = schedule.timezone, .language = schedule.language, .now = from};
+}
+
+// Removes some of the files below a folder, and the folder once it has none. False: it is gone, or cannot be removed.
+bool remove_some(const std::filesystem::path& folder) {
+  std::error_code ec;
+  std::vector<std::filesystem::path> some;
+  for (std::filesystem::recursive_directory_iterator entry(folder, ec), end;
+       !ec && entry != end && some.size() < kRemovedAtOnce; entry.increment(ec))
+    if (!entry->is_directory(ec) || entry->is_symlink(ec)) some.push_back(entry->path());
+  for (const auto& file : some)
+    if (!std::filesystem::remove(file, ec)) return false;
+  if (some.size() == kRemovedAtOnce) return true;
+  std::filesystem::remove_all(folder, ec);
+  return false;
 }
 
 bool has_references(const std::string& text) { return text.contains("{{"); }
@@ -259,7 +281,7 @@ Task<Result<Runs::Created>> Runs::create(NewRun wanted) {
   std::size_t bytes = 0;
   for (const PlannedStep& step : wanted.plan.steps) bytes += step.arguments.size();
   BELFRY_CO_TRY(const Made made, co_await parts_.store.write_as_send<Made>(std::move(job), bytes));
-  remove_files(made.dropped);
+  if (!made.dropped.empty()) tasks_.spawn("files of forgotten runs", remove_files(made.dropped));
   if (made.changes) {
     apply(*made.changes);
     co_return Created{.run = made.changes->run};
@@ -275,11 +297,11 @@ Task<Result<Runs::Created>> Runs::create(NewRun wanted) {
 
 // --- looking ---
 
-Task<Result<Run>> Runs::get(std::string id) {
-  auto job = [id](store::Connection& connection) -> Result<Run> {
+Task<Result<Run>> Runs::get(std::string id, Detail detail) {
+  auto job = [id, detail](store::Connection& connection) -> Result<Run> {
     const auto number = RunTables::number_of(connection, id);
     if (!number) return no_run(id);
-    return std::move(*RunTables::find(connection, *number, Detail::results));
+    return std::move(*RunTables::find(connection, *number, detail));
   };
   co_return co_await parts_.store.read<Run>(std::move(job));
 }
@@ -294,15 +316,6 @@ Task<Result<std::vector<Run>>> Runs::list(RunTables::Query query, std::string be
     return RunTables::list(connection, query);
   };
   co_return co_await parts_.store.read<std::vector<Run>>(std::move(job));
-}
-
-Task<Result<Run>> Runs::outline(std::string id) {
-  auto job = [id](store::Connection& connection) -> Result<Run> {
-    const auto number = RunTables::number_of(connection, id);
-    if (!number) return no_run(id);
-    return std::move(*RunTables::find(connection, *number, Detail::outline));
-  };
-  co_return co_await parts_.store.read<Run>(std::move(job));
 }
 
 Task<Result<std::vector<RunTables::Coming>>> Runs::coming_in(std::string session, int limit) {
@@ -331,6 +344,7 @@ Task<Result<std::vector<Event>>> Runs::events(EventsRequest request) {
     BELFRY_CO_TRY(Look look, co_await parts_.store.read<Look>(std::move(job)));
     const bool left = request.departure && request.departure->left();
     const bool enough = !look.events.empty() || look.ended || left || closed_;
+    if (closed_ && look.events.empty() && !look.ended && request.wait > Millis{0}) co_return about_to_end();
     if (enough || parts_.clock.now().boot >= deadline) co_return std::move(look.events);
     if (reader) {
       co_await parts_.clock.sleep_until(deadline, reader->wake);
@@ -347,9 +361,9 @@ Task<Result<std::vector<Event>>> Runs::events(EventsRequest request) {
 Task<Result<Run>> Runs::finished(std::string id) {
   std::optional<Reader> reader;
   while (true) {
-    BELFRY_CO_TRY(Run run, co_await get(id));
-    if (run.ended_at) co_return std::move(run);
-    if (closed_) co_return fail(Errc::stopping, "the server is about to end; the run goes on after the next start");
+    BELFRY_CO_TRY(Run run, co_await get(id, Detail::outline));
+    if (run.ended_at) co_return co_await get(id, Detail::results);
+    if (closed_) co_return about_to_end();
     if (reader) {
       co_await parts_.clock.sleep_until(parts_.clock.now().boot + kLong, reader->wake);
     } else {
@@ -389,6 +403,14 @@ Task<void> Runs::cancel_awaited(std::string session, std::string agent) {
 
 // --- telling ---
 
+void Runs::drop_draft(StepKey key) {
+  const auto draft = drafts_.find(key);
+  if (draft == drafts_.end()) return;
+  const auto cancel = draft->second.cancel;
+  drafts_.erase(draft);
+  cancel->cancel();
+}
+
 // What is on the disk now is told, and what follows from it is begun.
 void Runs::apply(const Changes& changes) {
   const Run& run = changes.run;
@@ -400,11 +422,7 @@ void Runs::apply(const Changes& changes) {
     const StepKey key{run.number, step.index};
     if (run.state == RunState::cancelled) slots_.leave(key);
     // What nobody needs any more is not written to its end.
-    const auto draft = is_final(step.feedback.state) ? drafts_.find(key) : drafts_.end();
-    if (draft == drafts_.end()) continue;
-    const auto cancel = draft->second.cancel;
-    drafts_.erase(draft);
-    cancel->cancel();
+    if (is_final(step.feedback.state)) drop_draft(key);
   }
   for (const Event& event : changes.events) {
     for (Listener* const listener : listeners_) listener->happened(event);
@@ -417,18 +435,21 @@ void Runs::apply(const Changes& changes) {
   if (const auto found = readers_.find(run.number); found != readers_.end())
     for (Reader* const reader : found->second) reader->wake.ring();
   if (changes.next_ms) due_.note(*changes.next_ms);
-  if (run.ended_at && run.tells_agent) telling_.note(to_ms(now()));
+  if (run.ended_at && run.tells_agent) telling_.note(kAtOnce);
   for (const int step : changes.ready) queue({run.number, step}, run.steps[static_cast<std::size_t>(step)].plan.tool);
   if (!changes.ready.empty()) pump();
 }
 
 // --- files ---
 
-void Runs::remove_files(const std::vector<std::string>& ids) const {
-  if (options_.files.empty()) return;
+// A few at a time: others have their turn in between. What a stop leaves, the next start sweeps.
+Task<void> Runs::remove_files(std::vector<std::string> ids) {
+  if (options_.files.empty()) co_return;
   for (const std::string& id : ids) {
-    std::error_code ignored;
-    std::filesystem::remove_all(options_.files / id, ignored);
+    for (bool more = true; more && !stopping_;) {
+      more = remove_some(options_.files / id);
+      co_await asio::post(parts_.context, asio::use_awaitable);
+    }
   }
 }
 
@@ -448,9 +469,9 @@ Task<void> Runs::sweep_files() {
     };
     const auto unknown = co_await parts_.store.read<std::vector<std::string>>(std::move(look));
     if (!unknown) co_return;  // the next start sweeps again
-    remove_files(*unknown);
-    if (!unknown->empty())
-      log::info("run.files_removed", "files of runs that are forgotten", {{"count", unknown->size()}});
+    if (unknown->empty()) continue;
+    log::info("run.files_removed", "files of runs that are forgotten", {{"count", unknown->size()}});
+    co_await remove_files(*unknown);
   }
 }
 

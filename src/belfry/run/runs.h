@@ -119,10 +119,9 @@ class Runs {
   Task<Result<Created>> create(NewRun wanted);
   // How schedules were read that count from the beginning of the plan.
   Readings readings(const Run& run) const;
-  Task<Result<Run>> get(std::string id);
+  // With `beginnings` as much of arguments and results as people are shown, with `outline` nothing of them.
+  Task<Result<Run>> get(std::string id, Detail detail = Detail::results);
   Task<Result<std::vector<Run>>> list(RunTables::Query query, std::string before_id = {});
-  // The same without arguments and results.
-  Task<Result<Run>> outline(std::string id);
   // What is to be reported in a session, with the next one first.
   Task<Result<std::vector<RunTables::Coming>>> coming_in(std::string session, int limit);
   // `wrong_state` if it has ended.
@@ -157,7 +156,7 @@ class Runs {
   Result<Run> prepare(NewRun wanted);
   static Result<> place(store::Connection& connection, const NewRun& wanted, Run& run);
   void apply(const Changes& changes);
-  void remove_files(const std::vector<std::string>& ids) const;
+  Task<void> remove_files(std::vector<std::string> ids);
   Task<void> sweep_files();
 
   // runs_steps.cpp
@@ -176,6 +175,7 @@ class Runs {
   // runs_due.cpp
   Task<bool> work_off();
   Task<void> draft(StepKey key);
+  void drop_draft(StepKey key);
   Task<bool> tell_some();
   Task<bool> tell(std::int64_t run);
   bool clock_was_set(const Now& now) const;

@@ -101,7 +101,7 @@ Task<bool> Runs::work_off() {
     for (const auto& [change, step] : fired->notified) {
       const Run& run = fired->changes[change].run;
       log_notice(run.steps[static_cast<std::size_t>(step)]);
-      drafts_.erase({run.number, step});
+      drop_draft({run.number, step});
     }
     for (const StepKey key : fired->drafts) tasks_.spawn("a progress text", draft(key));
     if (fired->more) continue;

@@ -24,7 +24,8 @@ Ended ended_of(const plugin::Outcome& outcome) {
       return failed("bad_output", fmt::format("the result is nested deeper than {} levels", kValueDepthMax));
     return {.ending = Ending::success, .result = one_line(outcome.data)};
   }
-  const Ending ending = outcome.code == "timed_out" ? Ending::timeout : Ending::failure;
+  const bool ended_by_us = outcome.code == "timed_out" && !outcome.own_word;
+  const Ending ending = ended_by_us ? Ending::timeout : Ending::failure;
   return failed(outcome.code.empty() ? "plugin_failed" : outcome.code, shortened(outcome.message, kDetailBytesMax),
                 ending);
 }
@@ -112,7 +113,7 @@ Task<void> Runs::recover() {
   }
   for (const RunTables::ReadyStep& one : found->ready) queue(one.step, one.tool);
   if (found->next_ms) due_.note(*found->next_ms);
-  if (found->to_tell) telling_.note(to_ms(now()));
+  if (found->to_tell) telling_.note(0);
   recovered_ = true;
   pump();
   co_await sweep_files();
@@ -131,7 +132,11 @@ Task<Result<Changes>> Runs::edit_surely(std::int64_t run, std::function<bool(Edi
 
 // Changes a run in a transaction, if it is still there and the change applies.
 Task<Result<Changes>> Runs::edit(std::int64_t run, std::function<bool(Edit&)> change) {
-  auto job = [run, change, moment = moment()](store::Connection& connection) -> Result<Changes> {
+  const Moment moment = this->moment();
+  auto job = [run, change, moment,
+              shift = moment.set_ms != shifted_ms_](store::Connection& connection) -> Result<Changes> {
+    // The clock was set a moment ago: its time is compared with that clock.
+    if (shift) RunTables::shift_elapsed(connection, moment.set_ms);
     auto found = RunTables::find(connection, run, Detail::arguments);
     if (!found) return fail(Errc::not_found, "the run has been forgotten");
     Edit edit(connection, std::move(*found), moment);
@@ -190,7 +195,7 @@ Task<void> Runs::work(StepKey key) {
   const plugin::Outcome outcome = co_await perform(std::move(**begun), key);
   place.leave();
   // Ended by a stop: the next start says what becomes of it.
-  if (closed_ && outcome.code == "cancelled") co_return;
+  if (closed_ && outcome.code == "cancelled" && !outcome.own_word) co_return;
   co_await record_end(key, ended_of(outcome));
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "belfry/base/log.h"
+#include "belfry/run/run_json.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/world.h"
 
@@ -287,6 +288,18 @@ TEST_F(RunsTest, AnErrorIsSaidAtOnceUnlessItIsToBeHeld) {
   EXPECT_EQ(state(held), StepState::failed);
 }
 
+// F5: what its own service calls a timeout is an error like others.
+TEST_F(RunsTest, APluginThatSaysThatItTimedOutWasNotEndedByBelfry) {
+  plugin::Outcome outcome = ScriptedHost::failure("timed_out", "the service did not answer");
+  outcome.own_word = true;
+  w.host().jobs["task1"] = {{.takes = 1s, .outcome = outcome}};
+  const std::string id = one("task1", R"({"schedule":{"when":"in 1 minute","errors":"hold"}})");
+  w.advance(2s);
+  EXPECT_EQ(state(id), StepState::held);
+  w.advance(1min);
+  EXPECT_EQ(state(id), StepState::failed);
+}
+
 // F3: elapsed time is elapsed time.
 TEST_F(RunsTest, AClockThatIsSetNeitherHurriesNorDelaysARelativeTime) {
   takes("task1", 1s);
@@ -304,6 +317,21 @@ TEST_F(RunsTest, AClockThatIsSetNeitherHurriesNorDelaysARelativeTime) {
     w.advance(1ms);
     EXPECT_EQ(state(later), StepState::reported) << step.count();
   }
+  expect_sound();
+}
+
+// F3: a tool may end before anybody has noticed that the clock was set.
+TEST_F(RunsTest, AClockThatIsSetJustBeforeAToolEndsDoesNotHurryItsResult) {
+  takes("task1", 10s);
+  const std::string id = one("task1", R"({"schedule":"in 1 hour"})");
+  w.advance(5s);
+  w.clock().step_wall(2h, false);
+  w.advance(5s);
+  EXPECT_EQ(state(id), StepState::held);
+  w.advance(1h - 10s - 1ms);
+  EXPECT_EQ(state(id), StepState::held);
+  w.advance(1ms);
+  EXPECT_EQ(state(id), StepState::reported);
   expect_sound();
 }
 
@@ -817,6 +845,16 @@ TEST_F(DraftsTest, ATextThatIsNotReadyInTimeOrCannotBeShownIsReplacedByTheDefaul
   EXPECT_EQ(notice(away), default_progress_text(Tongue::english, 120));
 }
 
+// F10, G12: the notice has gone out, so nobody needs the text any more.
+TEST_F(DraftsTest, AStopDoesNotWaitForATextThatComesTooLate) {
+  w.model().answer = [](const llm::ChatRequest&) { return says("Too late.", 10min); };
+  const std::string id = one("image_draw", R"({"schedule":"in 30 seconds"})");
+  w.advance(40s);
+  EXPECT_EQ(when(id, "tool_choice"), 30'000);
+  w.stop(false);
+  w.start();
+}
+
 // F10
 TEST_F(DraftsTest, NoModelIsAskedForWhatIsDoneInTime) {
   takes("image_draw", 10s);
@@ -871,6 +909,39 @@ TEST_F(RunsTest, EventsCanBeReadFromAnyNumberAndWaitedFor) {
   w.advance(1ms);
   EXPECT_TRUE(ended.done());
   EXPECT_EQ(w.run(w.runs().events({.id = "nobody"})).error().code, Errc::not_found);
+}
+
+// F8, G12
+TEST_F(RunsTest, WhoeverWaitsForEventsHearsThatTheServerEnds) {
+  takes("task1", 30s);
+  const std::string id = one("task1", "{}");
+  auto waiting = w.start_task(w.runs().events({.id = id, .after = 3, .wait = 1min}));
+  w.advance(1s);
+  EXPECT_FALSE(waiting.done());
+  w.runs().close();
+  w.clock().settle();
+  ASSERT_TRUE(waiting.done());
+  EXPECT_EQ(waiting.value().error().code, Errc::stopping);
+  EXPECT_TRUE(w.run(w.runs().events({.id = id, .after = 3}))->empty());
+}
+
+// F8
+TEST_F(RunsTest, ALargeArgumentIsShownInPart) {
+  takes("task1", 1s, fmt::format(R"({{"text":"{}"}})", std::string(90'000, 'y')));
+  const std::string id = begin(fmt::format(
+      R"({{"steps":[{{"aiName":"local__task1","draftArgs":{{"x":"{}"}}}},
+                   {{"aiName":"local__plain","draftArgs":{{"x":"{{{{steps.0.result.text}}}}"}},"dependsOn":[0]}}]}})",
+      std::string(70'000, 'x')));
+  w.advance(2s);
+  const run::Run whole = get(id);
+  EXPECT_EQ(whole.steps[1].arguments.size(), 90'008u);
+  const run::Run shown = *w.run(w.runs().get(id, Detail::beginnings));
+  EXPECT_LT(shown.steps[1].arguments.size(), 65'000u);
+  const std::string json = run_json(shown, true);
+  EXPECT_TRUE(json::parse(json));
+  EXPECT_TRUE(json.contains(R"("argsTruncated":true)"));
+  EXPECT_TRUE(json.contains(R"("truncated":true)"));
+  EXPECT_EQ(json, run_json(whole, true));
 }
 
 // F8

@@ -146,7 +146,7 @@ class CancelRun final : public tool::Tool {
     BELFRY_CO_TRY(const json::Fields fields, json::Fields::read("cancel_run", arguments, {"runId"}));
     std::string id;
     BELFRY_CO_CHECK(fields.text("runId", id));
-    BELFRY_CO_TRY(const Run known, co_await runs_.get(id));
+    BELFRY_CO_TRY(const Run known, co_await runs_.get(id, Detail::outline));
     if (!context.agent_id.empty() && known.owner.agent != context.agent_id)
       co_return fail(Errc::not_found, fmt::format("there is no run \"{}\" of {}", id, context.agent_id));
     // Asked for again after a crash, it is what it was to be.

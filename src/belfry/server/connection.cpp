@@ -225,11 +225,11 @@ Task<Response> Connection::handle(const Router::Route& route) {
 
 Task<Response> Connection::answer(const Router::Route& route) {
   Request request = std::move(parser_->request());
+  request.watch = this;
   if (route.stream) {
     parser_->request().body.clear();
     return route.stream(std::move(request), *this);
   }
-  request.watch = this;
   return route.handler(std::move(request));
 }
 
@@ -393,8 +393,13 @@ Task<Result<>> Connection::write(std::string piece) {
   }
   // A client that sends all before it reads must not be waited for: both sides would wait.
   if (write_now() || (!output_.failed && output_.waiting() < kStreamBytesMax)) co_return Result<>{};
+  co_return co_await drain();
+}
+
+Task<Result<>> Connection::drain() {
   const bool sent = co_await flush();
   if (!sent) co_return fail(Errc::cancelled, "the client is gone");
+  deadline_ = BootTime::max();  // who has read all of it may wait for more as long as it takes
   co_return Result<>{};
 }
 

@@ -61,6 +61,7 @@ class Connection final : public Exchange, public ClientWatch {
   Task<Result<std::string>> read_some() override;
   void set_content_type(std::string_view type) override { stream_type_ = type; }
   Task<Result<>> write(std::string piece) override;
+  Task<Result<>> drain() override;
   // ClientWatch
   void begin(std::shared_ptr<bus::Departure> departure) override;
 

@@ -74,6 +74,8 @@ class Exchange {
   virtual void set_content_type(std::string_view type) = 0;
   // Adds to the answer. The first call begins it with status 200.
   virtual Task<Result<>> write(std::string piece) = 0;
+  // Waits until all of it has left, for what is to be read now and not with the next piece.
+  virtual Task<Result<>> drain() = 0;
 };
 
 // A WebSocket, as routes see it. Lives as long as its handler runs.

@@ -331,7 +331,7 @@ void Hub::unwatch(const std::shared_ptr<Client>& client, const std::string& run)
 }
 
 Task<void> Hub::watch(std::shared_ptr<Client> client, wire::WatchRun wanted) {
-  const auto found = co_await runs_.outline(wanted.run);
+  const auto found = co_await runs_.get(wanted.run, run::Detail::outline);
   const bool allowed = found && co_await may_see(client, *found);
   if (!allowed) {
     send(*client, wire::socket_error({Errc::not_found,
@@ -350,7 +350,12 @@ Task<void> Hub::watch(std::shared_ptr<Client> client, wire::WatchRun wanted) {
   while (client->socket) {
     client->runs[wanted.run] = kCatchingUp;
     const auto events = co_await runs_.events({.id = wanted.run, .after = after});
-    if (!events || !client->socket) co_return;
+    if (!client->socket) co_return;
+    if (!events) {
+      unwatch(client, wanted.run);
+      send(*client, wire::socket_error(events.error(), "", ""));
+      co_return;
+    }
     for (const run::Event& event : *events) {
       send(*client, wire::run_event(event));
       after = event.seq;

@@ -66,9 +66,9 @@ Task<Response> RunRoutes::get(Request request) {
   // gcc and clang disagree about co_await in a ?: expression; and it reads better so.
   auto run = Result<run::Run>(fail(Errc::not_found, ""));
   if (*with_results) {
-    run = co_await runs_.get(request.parameter);
+    run = co_await runs_.get(request.parameter, run::Detail::beginnings);
   } else {
-    run = co_await runs_.outline(request.parameter);
+    run = co_await runs_.get(request.parameter, run::Detail::outline);
   }
   if (!run) co_return error_response(run.error());
   co_return json_response(200, run::run_json(*run, *with_results));
@@ -109,12 +109,13 @@ Task<Response> RunRoutes::stream(run::EventsRequest wanted, Exchange& exchange) 
       alive = (co_await exchange.write(wire::server_sent(event))).has_value();
       wanted.after = event.seq;
     }
+    if (alive) alive = (co_await exchange.drain()).has_value();
     const bool ended = !events->empty() && events->back().is_last();
     if (!alive || ended || runs_.closed() || (wanted.departure && wanted.departure->left())) break;
     events = co_await runs_.events(wanted);
     if (!events || !events->empty()) continue;
     // Nothing in all that time; or there is nothing to come any more.
-    const auto run = co_await runs_.outline(wanted.id);
+    const auto run = co_await runs_.get(wanted.id, run::Detail::outline);
     if (!run || run->ended_at || runs_.closed()) break;
     alive = (co_await exchange.write(": still here\n\n")).has_value();
   }
@@ -125,7 +126,7 @@ Task<Response> RunRoutes::file(Request request) {
   const auto wanted = wire::read_file_name(request.parameter);
   if (!wanted) co_return error_response(wanted.error());
   // What is held is nobody's yet, its files neither.
-  const auto run = co_await runs_.outline(wanted->run);
+  const auto run = co_await runs_.get(wanted->run, run::Detail::outline);
   const bool reported = run && static_cast<std::size_t>(wanted->step) < run->steps.size() &&
                         run::is_final(run->steps[static_cast<std::size_t>(wanted->step)].feedback.state);
   if (!reported) co_return error_response({Errc::not_found, "there is no such file"});

@@ -187,7 +187,8 @@ void list(Flags& flags) {
   if (flags.client.json()) return print_json(answer);
   const auto runs = Answer(answer).list("runs");
   for (const Answer& one : runs) {
-    std::printf("%s  %s\n", one.text("createdAt").c_str(), printable(one.text("title")).c_str());
+    const std::string title = printable(one.text("title"));
+    std::printf("%s%s%s\n", one.text("createdAt").c_str(), title.empty() ? "" : "  ", title.c_str());
     for (const std::string& line : picture(one)) std::printf("%s\n", line.c_str());
   }
   if (runs.empty()) std::fprintf(stderr, "there are no runs; belfry run PLAN.json begins one\n");
