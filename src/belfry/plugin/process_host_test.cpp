@@ -187,6 +187,19 @@ TEST_F(PluginHostTest, APluginSaysItselfWhyItFailed) {
   expect_failure(run(shell(R"(echo '{"success":false}')")), "plugin_failed", "did not say why");
 }
 
+// F5: `timed_out` may be its own word, or ours.
+TEST_F(PluginHostTest, WhatAPluginSaysIsToldFromWhatBelfryDid) {
+  const Outcome said = run(shell(R"(echo '{"success":false,"error":{"code":"timed_out","message":"no answer"}}')"));
+  expect_failure(said, "timed_out", "no answer");
+  EXPECT_TRUE(said.own_word);
+
+  auto hangs = shell("sleep 1000");
+  hangs->timeout = kShort;
+  const Outcome ended = run(hangs);
+  expect_failure(ended, "timed_out");
+  EXPECT_FALSE(ended.own_word);
+}
+
 // F5
 TEST_F(PluginHostTest, APluginThatHangsIsEndedAtItsTimeout) {
   const auto hangs = shell("sleep 300");
