@@ -10,6 +10,7 @@ const TIMER_MAX = 2 ** 31 - 1; // a longer timeout would fire at once
 export class ComingList {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private dueTimer: ReturnType<typeof setTimeout> | undefined;
+  private looks = 0;
 
   constructor(private readonly store: Store, private readonly api: Api, private readonly now: () => Millis) {}
 
@@ -20,8 +21,10 @@ export class ComingList {
   }
 
   private async load(session: string): Promise<void> {
+    const look = ++this.looks;
     const outcome = await this.api.coming(session);
-    if (session !== this.store.state.current) return;
+    // Answers may come in another order than they were asked for.
+    if (session !== this.store.state.current || look !== this.looks) return;
     const before = this.store.state.coming;
     const read = outcome.ok ? outcome.value : { items: before?.items ?? [], more: before?.more ?? false };
     this.store.dispatch({ type: "coming", coming: { session, ...read, failed: !outcome.ok } });

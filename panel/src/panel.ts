@@ -92,13 +92,18 @@ export class Panel {
       case "pong": return this.onClock(frame.now, heardAt);
       case "message": return isNew ? this.announcer.said(frame.session, frame.line.from, frame.line.text) : undefined;
       case "activity": return this.onActivity(frame);
-      // Only from here on is it sure that no change of a run is missed.
-      case "caughtUp": return this.runs.changed(frame.session);
+      case "caughtUp": return this.onCaughtUp(frame.session);
       case "coming": case "run": return this.coming.changed(frame.session);
       case "sent": return this.onAnswer(frame.warnings);
       case "error": return this.onAnswer(frame.key === undefined ? [frame.message] : []);
       default: return undefined;
     }
+  }
+
+  /** Only from here on is it sure that no change of a run, or of what is coming, is missed. */
+  private onCaughtUp(session: string): void {
+    this.runs.changed(session);
+    this.coming.changed(session);
   }
 
   /** What belongs to no entry of the outbox has no other place to be said. */

@@ -52,6 +52,22 @@ test("delayed messages, scheduled ones and open questions are listed with a coun
   await page.getByText("0 for you").waitFor();
 }, WIDE));
 
+// P10: the page reads the list before it hears of changes; what comes in between is not missed.
+test("what is planned while the page still opens a chat is in its list", withServer(async (server, context) => {
+  const session = await server.session();
+  let open;
+  const planned = new Promise((resolve) => { open = resolve; });
+  await context.route("**/messages?*", async (route) => {
+    await planned;
+    await route.continue();
+  });
+  const page = await openPanel(context, server, session);
+  await page.getByText("Nothing is planned here.").waitFor();
+  await schedule(server, session, "meanwhile", HOUR);
+  open();
+  await item(page, "meanwhile").waitFor();
+}, WIDE));
+
 // P7, P8
 test("a countdown runs, and what was due leaves the list and is in the conversation with its mark", withServer(async (server, context) => {
   const session = await server.session();
