@@ -52,16 +52,21 @@ test("what cannot be read is said with the reason, and can be tried again", with
   const refuse = (message) => (route) => route.fulfill({ status: 503, contentType: "application/json", body: JSON.stringify({ error: "overloaded", message }) });
   const places = ["**/v1/sessions?*", "**/messages?*", "**/coming"];
   for (const place of places) await page.route(place, refuse(`too much <b>${place}</b>`));
+  let looks = 0;
+  page.on("response", (response) => { if (response.url().endsWith("/coming")) looks++; });
   await page.goto(`${server.url}/#${session}`);
 
   await page.getByText("The chats could not be read: too much <b>**/v1/sessions?*</b>").waitFor();
   await page.unroute(places[0]);
   await page.getByRole("button", { name: "Retry" }).click();
   await page.getByText("The conversation could not be read: too much").waitFor();
+  await page.getByText("What is coming could not be read.").waitFor();
+  const before = looks;
   await page.unroute(places[1]);
   await page.locator(".conversation").getByRole("button", { name: "Retry" }).click();
   await bubble(page, 1).waitFor();
-  await page.getByText("What is coming could not be read.").waitFor();
+  // Once it hears of changes, it looks again by itself; from then on only when it is told to.
+  await until("it has looked again", () => looks > before);
   await page.unroute(places[2]);
   await page.locator(".drawer").getByRole("button", { name: "Retry" }).click();
   await page.getByText("Nothing is planned here.").waitFor();
