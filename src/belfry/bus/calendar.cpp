@@ -66,6 +66,15 @@ Entry Calendar::entry_of(const CalendarRow& row) const {
           .expires_ms = row.expires_ms.value_or(0)};
 }
 
+CalendarRow Calendar::row_of(const Entry& entry) {
+  return {.bucket = entry.bucket,
+          .sequence = entry.sequence,
+          .due_ms = entry.due_ms,
+          .recipient = entry.recipient,
+          .boot_due_ns = entry.elapsed ? std::optional(entry.key) : std::nullopt,
+          .expires_ms = entry.expires_ms != 0 ? std::optional(entry.expires_ms) : std::nullopt};
+}
+
 Window& Calendar::lane_of(const Entry& entry) {
   if (entry.elapsed) return elapsed_;
   return entry.sequence > first_life_end_ ? wall_ : recovered_;
@@ -88,7 +97,9 @@ void Calendar::add(const CalendarRow& row) {
   if (forced_ && row.sequence <= forced_->up_to) {
     exempt_.insert(row.sequence);
     if (looking_) changed_.insert(row.sequence);
-    return enter(row);
+    if (!looking_ && was_read(Bucket::from_key(row.bucket), row.sequence)) return enter(row);
+    aside_.insert_or_assign(row.sequence, row);
+    return;
   }
   if (looking_) {
     limbo_.push_back(row);
@@ -100,11 +111,13 @@ void Calendar::add(const CalendarRow& row) {
 
 void Calendar::note_delivered(const CalendarRow& row) {
   const Bucket bucket = Bucket::from_key(row.bucket);
+  immediate_ms_ = std::max(immediate_ms_, bucket.start_ms);
   // Just after a start, or after the clock was set ahead, the present has not been read yet.
   if (looking_ || !was_read(bucket, row.sequence)) delivered_.emplace(row.sequence, bucket);
 }
 
 void Calendar::remove(const CalendarRow& row) {
+  if (aside_.erase(row.sequence) > 0) return;
   if (looking_) {
     changed_.insert(row.sequence);
     std::erase_if(limbo_, [&](const CalendarRow& other) { return other.sequence == row.sequence; });
@@ -148,11 +161,24 @@ void Calendar::take_due(const Now& now, int limit, std::vector<Entry>& due) {
 
 void Calendar::hand_over_to_sweep(Forced forced) {
   forced_ = forced;
+  exempt_.clear();
+  aside_.clear();
   const auto swept = [&](const Entry& entry) { return entry.sequence <= forced.up_to; };
   elapsed_.drop_if(swept);
   wall_.drop_if(swept);
   recovered_.drop_if(swept);
   std::erase_if(gone_, [&](const auto& gone) { return std::get<0>(gone) <= forced.up_to; });
+}
+
+void Calendar::sweep_finished() {
+  forced_.reset();
+  exempt_.clear();
+  // The next page has what is still aside, for its bucket is unread; one that is on its way has not.
+  for (const auto& [sequence, row] : std::exchange(aside_, {})) {
+    if (!looking_) continue;
+    limbo_.push_back(row);
+    changed_.insert(sequence);
+  }
 }
 
 void Calendar::stop() {
@@ -263,7 +289,17 @@ void Calendar::merge(CalendarPage page) {
   admit_limbo();
 }
 
+void Calendar::admit_aside() {
+  std::erase_if(aside_, [&](const auto& item) {
+    const CalendarRow& row = item.second;
+    if (!was_read(Bucket::from_key(row.bucket), row.sequence)) return false;
+    enter(row);
+    return true;
+  });
+}
+
 void Calendar::admit_limbo() {
+  admit_aside();
   for (const CalendarRow& row : std::exchange(limbo_, {})) {
     if (was_read(Bucket::from_key(row.bucket), row.sequence) && !belongs_to_sweep(row)) enter(row);
   }
@@ -278,8 +314,14 @@ Millis Calendar::remaining(const CalendarRow& row, const Now& now) const {
 Task<void> Calendar::split(Bucket crowded, std::int64_t after) {
   while (!stopping_) {
     const std::int64_t axis = timeline_.axis_ms(clock_.now());
-    auto job = [crowded, after, axis, rows = chunk_rows_](store::Connection& connection) -> Result<int> {
-      return MessageTables::split_bucket(connection, crowded, after, axis, rows);
+    // What somebody may have in hand stays where it is, for its end looks for it there: what is sent meanwhile, what was
+    // sent at once in this life, and what a sweep has.
+    const std::int64_t from = std::max(after, forced_ ? forced_->up_to : 0);
+    const bool has_immediate = crowded.level <= kFinestLevel && crowded.start_ms <= std::max(axis, immediate_ms_);
+    const std::int64_t up_to = has_immediate ? first_life_end_ : last_done_;
+    if (from >= up_to) co_return;
+    auto job = [crowded, from, up_to, axis, rows = chunk_rows_](store::Connection& connection) -> Result<int> {
+      return MessageTables::split_bucket(connection, crowded, from, up_to, axis, rows);
     };
     const auto moved = co_await store_.write<int>(std::move(job), chunk_rows_);
     if (!moved || *moved < chunk_rows_) co_return;
@@ -308,7 +350,8 @@ void Calendar::evict(const Now& now) {
   const std::int64_t keep_before = timeline_.axis_ms(now) + kShortLeadMs;
   const auto far = [&](const Entry& entry) {
     if (Bucket::from_key(entry.bucket).start_ms < keep_before) return false;
-    gone_.erase({entry.sequence, entry.key, entry.bucket});
+    const bool gone = gone_.erase({entry.sequence, entry.key, entry.bucket}) > 0;
+    if (!gone && exempt_.contains(entry.sequence)) aside_.emplace(entry.sequence, row_of(entry));
     return true;
   };
   elapsed_.drop_if(far);

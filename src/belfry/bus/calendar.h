@@ -63,10 +63,7 @@ class Calendar {
 
   // Everything up to `forced.up_to` belongs to the sweep from here on: forget what is in memory of it.
   void hand_over_to_sweep(Forced forced);
-  void sweep_finished() {
-    forced_.reset();
-    exempt_.clear();
-  }
+  void sweep_finished();
   // True if the message got a new time while a sweep of old ones goes on: it waits for that time.
   bool exempt(std::int64_t sequence) const { return exempt_.contains(sequence); }
   // An entry that was taken out although it stays where it was.
@@ -89,11 +86,13 @@ class Calendar {
   Task<void> split(Bucket crowded, std::int64_t after);
   Task<void> put_back(std::vector<std::pair<CalendarRow, std::int64_t>> rows);
   Entry entry_of(const CalendarRow& row) const;
+  static CalendarRow row_of(const Entry& entry);
   Window& lane_of(const Entry& entry);
   void enter(const CalendarRow& row);
   bool was_read(Bucket bucket, std::int64_t sequence) const;
   Millis remaining(const CalendarRow& row, const Now& now) const;
   void evict(const Now& now);
+  void admit_aside();
   bool in_life(const CalendarRow& row) const { return row.sequence > first_life_end_; }
   bool belongs_to_sweep(const CalendarRow& row) const {
     return forced_ && row.sequence <= forced_->up_to && !exempt_.contains(row.sequence);
@@ -131,7 +130,11 @@ class Calendar {
       delivered_;  // by sequence: in a mailbox, though their bucket is still unread
   std::vector<std::pair<CalendarRow, std::int64_t>> too_early_;  // looked at before their time: to be put back
 
+  // By sequence: got a new time while a sweep goes on, whose pages do not have them. They wait aside until their bucket has
+  // been read by others' pages; then they enter memory, once.
   std::unordered_set<std::int64_t> exempt_;
+  std::unordered_map<std::int64_t, CalendarRow> aside_;
+  std::int64_t immediate_ms_ = 0;  // the latest start of a bucket into which something was sent at once
   std::function<void()> news_;
   std::vector<std::int64_t> read_late_;  // read when each_soon() had passed their second
 

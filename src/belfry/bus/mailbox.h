@@ -7,7 +7,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <vector>
 
 #include "belfry/bus/rows.h"
 #include "belfry/clock/sleep_queue.h"
@@ -37,10 +36,12 @@ class Mailbox {
   // The backlog on disk: how many rows were not read, and behind which one they lie.
   std::int64_t unread = 0;
   Order read_up_to{INT64_MIN, 0, 0};
-  bool reading = false;        // a page of it is on its way
-  int writing = 0;             // rows on their way into it
-  bool read_to_end = false;    // the last page brought less than it could: wait for news
-  std::vector<Ready> waiting;  // arrived while a page was being read: their side of it is not known yet
+  bool reading = false;      // a page of it is on its way
+  int writing = 0;           // rows on their way into it
+  bool read_to_end = false;  // the last page brought less than it could: wait for news
+  // Arrived while a page was being read: their side of it is not known yet. Sorted, for a sweep after a stop asks for
+  // thousands of them.
+  std::map<Order, Ready> waiting;
 
   // True if `order` must queue up behind the unread part.
   bool behind_backlog(const Order& order) const { return unread + writing > 0 && order > read_up_to; }

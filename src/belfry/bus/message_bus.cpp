@@ -9,6 +9,7 @@
 #include "belfry/base/assert.h"
 #include "belfry/base/log.h"
 #include "belfry/bus/message_work.h"
+#include "belfry/bus/pace.h"
 
 namespace belfry::bus {
 namespace {
@@ -270,6 +271,7 @@ std::size_t MessageBus::mailbox_room() const {
 void MessageBus::arrive(Recipient& recipient, const Ready& ready) {
   ++recipient.pending;
   settle_in(recipient, ready);
+  if (ready.place == kInBacklog) refill(recipient);
 }
 
 void MessageBus::settle_in(Recipient& recipient, const Ready& ready) {
@@ -279,13 +281,14 @@ void MessageBus::settle_in(Recipient& recipient, const Ready& ready) {
     return let_die(recipient, ready, "recipient_removed");
   }
   if (mailbox.reading) {
-    mailbox.waiting.push_back(ready);
+    const bool is_new = mailbox.waiting.emplace(ready.order, ready).second;
+    BELFRY_ASSERT(is_new);
     return;
   }
   if (ready.place == kInBacklog && ready.order > mailbox.read_up_to) {
     ++mailbox.unread;  // it lies in the unread part already
     mailbox.read_to_end = false;
-    return refill(recipient);
+    return;
   }
   if (mailbox.behind_backlog(ready.order)) return overflow(recipient, ready);
   if (mailbox.size() >= mailbox_room() && ready.place != kInBacklog && mailbox.unread + mailbox.writing == 0) {
@@ -400,13 +403,12 @@ void MessageBus::refilled(Recipient& recipient, std::vector<BacklogRow> rows, bo
   mailbox.reading = false;
   mailbox.read_to_end = !more;
   // What was sent into the backlog while the page was read may be on it.
-  std::erase_if(mailbox.waiting, [&](const Ready& ready) {
-    if (ready.place != kInBacklog) return false;
-    const bool on_page =
-        std::any_of(rows.begin(), rows.end(), [&](const BacklogRow& row) { return row.order == ready.order; });
-    if (on_page) ++mailbox.unread;  // counted like the rest of the page
-    return on_page;
-  });
+  for (const BacklogRow& row : rows) {
+    const auto found = mailbox.waiting.find(row.order);
+    if (found == mailbox.waiting.end() || found->second.place != kInBacklog) continue;
+    mailbox.waiting.erase(found);
+    ++mailbox.unread;  // counted like the rest of the page
+  }
   const std::int64_t now_ms = to_ms(round_down(clock_.now().wall));
   if (recipient.removed()) {
     rows.clear();
@@ -438,7 +440,7 @@ void MessageBus::refilled(Recipient& recipient, std::vector<BacklogRow> rows, bo
     bodies_.put(row.order.sequence, std::move(row.body));
     into_mailbox(recipient, ready);
   }
-  for (const Ready& ready : std::exchange(mailbox.waiting, {})) settle_in(recipient, ready);
+  for (const auto& [order, ready] : std::exchange(mailbox.waiting, {})) settle_in(recipient, ready);
   flush_overflow();
   refill(recipient);
 }
@@ -762,7 +764,7 @@ Task<Result<>> MessageBus::remove_recipient(std::string name) {
     --recipient.pending;
     let_die(recipient, *ready, "recipient_removed");
   }
-  for (const Ready& ready : std::exchange(recipient.mailbox.waiting, {})) {
+  for (const auto& [order, ready] : std::exchange(recipient.mailbox.waiting, {})) {
     --recipient.pending;
     let_die(recipient, ready, "recipient_removed");
   }
@@ -821,7 +823,7 @@ std::int64_t MessageBus::delayed_count(const std::string& recipient) const {
 // --- forced delivery ---
 
 bool MessageBus::was_forced(std::int64_t sequence, std::int64_t due_ms) const {
-  return forced_ && sequence <= forced_->up_to && due_ms > forced_->at_ms;
+  return forced_ && sequence <= forced_->up_to && due_ms > forced_->at_ms && !calendar_.exempt(sequence);
 }
 
 Task<Result<std::int64_t>> MessageBus::mark_all_delayed_as_forced() {
@@ -863,9 +865,7 @@ bool MessageBus::handed_out(Recipient& recipient, std::int64_t sequence, std::in
       hidden != hidden_.end() && (hidden->second.ready || hidden->second.entry))
     return true;
   const Order order{due_ms, due_ms, sequence};
-  if (recipient.mailbox.find(order)) return true;
-  return std::any_of(recipient.mailbox.waiting.begin(), recipient.mailbox.waiting.end(),
-                     [&](const Ready& ready) { return ready.order == order; });
+  return recipient.mailbox.find(order) || recipient.mailbox.waiting.contains(order);
 }
 
 // Puts what a stop made pending into the backlogs, in order of time and a page at a time.
@@ -899,12 +899,17 @@ Ready MessageBus::swept(const CalendarRow& row, const Forced& forced) {
 }
 
 Task<bool> MessageBus::sweep_once(Forced forced) {
+  struct Swept {
+    std::vector<CalendarRow> rows;
+    Nanos took{0};  // without the commit and without waiting for others: what depends on the number of rows
+  };
   CalendarLook look;
   std::fill(std::begin(look.until_ms), std::end(look.until_ms), (std::int64_t{1} << kStartBits) - 1);
   look.sequence_up_to = forced.up_to;
-  look.rows_max = options_.chunk_rows;
   look.split_crowded = false;
+  Pace pace(options_.chunk_rows);
   while (!stopping_) {
+    look.rows_max = pace.rows();
     auto job = [look](store::Connection& connection) -> Result<CalendarPage> {
       return MessageTables::read_calendar(connection, look);
     };
@@ -913,19 +918,20 @@ Task<bool> MessageBus::sweep_once(Forced forced) {
     std::erase_if(page->rows, [&](const CalendarRow& row) {
       return handed_out(recipients_[row.recipient], row.sequence, row.due_ms);
     });
-    auto move = [this, candidates = page->rows,
-                 forced](store::Connection& connection) -> Result<std::vector<CalendarRow>> {
-      std::vector<CalendarRow> moved;
+    auto move = [this, candidates = page->rows, forced](store::Connection& connection) -> Result<Swept> {
+      const BootTime begun = clock_.now().boot;
+      Swept moved;
       for (const CalendarRow& row : candidates) {
         const Order order = swept(row, forced).order;
         if (tables_.move_to_backlog(connection, row.bucket, row.recipient, order, std::nullopt, row.expires_ms))
-          moved.push_back(row);
+          moved.rows.push_back(row);
       }
+      moved.took = clock_.now().boot - begun;
       return moved;
     };
-    const auto rows =
-        co_await store_.write<std::vector<CalendarRow>>(std::move(move), static_cast<int>(page->rows.size()));
-    if (!rows) co_return false;
+    const auto moved = co_await store_.write<Swept>(std::move(move), static_cast<int>(page->rows.size()));
+    if (!moved) co_return false;
+    pace.took(moved->took);
     std::copy(std::begin(page->from_ms), std::end(page->from_ms), look.from_ms);
     look.partial = page->partial;
     look.partial_after = page->last_sequence;
@@ -933,7 +939,12 @@ Task<bool> MessageBus::sweep_once(Forced forced) {
         *std::min_element(std::begin(look.from_ms), std::end(look.from_ms)) - calendar_.timeline().ahead().count();
     // Most of them lie in the unread part now. One that the calendar had too late, for clocks were set around a crash, may
     // lie before it: that one goes to memory.
-    for (const CalendarRow& row : *rows) arrive(recipients_[row.recipient], swept(row, forced));
+    for (const CalendarRow& row : moved->rows) {
+      Recipient& recipient = recipients_[row.recipient];
+      ++recipient.pending;
+      settle_in(recipient, swept(row, forced));
+    }
+    for (const CalendarRow& row : moved->rows) refill(recipients_[row.recipient]);
     if (page->finished) co_return true;
   }
   co_return false;

@@ -248,6 +248,7 @@ class MessageBus final : public DueSource {
   void log_delivered(const Ready& ready, const Recipient& recipient, const Body& body) const;
   void log_unread_deliveries();
   void arrive(Recipient& recipient, const Ready& ready);
+  // Where it belongs in its mailbox. What is to be read because of it is left to the caller: with many of them once.
   void settle_in(Recipient& recipient, const Ready& ready);
   void into_mailbox(Recipient& recipient, const Ready& ready);
   void overflow(Recipient& recipient, const Ready& ready);

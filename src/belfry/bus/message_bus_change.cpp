@@ -41,7 +41,8 @@ Task<Result<MessageBus::Changed>> MessageBus::change(MessageId id, bool also_pen
   const Now now = clock_.now();
   const std::int64_t first_life_end = start_.last_sequence;
   auto in_store = [id, also_pending, job = std::move(job), now, first_life_end,
-                   forced = forced_](store::Connection& connection) -> Result<Changed> {
+                   forced = calendar_.exempt(sequence) ? std::nullopt
+                                                       : forced_](store::Connection& connection) -> Result<Changed> {
     const auto found = MessageTables::find(connection, id.sequence);
     if (!found) {
       const auto ended = MessageTables::find_ended(connection, id.sequence);
@@ -90,7 +91,10 @@ Task<Result<MessageBus::Changed>> MessageBus::change(MessageId id, bool also_pen
 }
 
 void MessageBus::restore(const Held& held) {
-  if (held.ready) settle_in(recipients_[held.recipient], *held.ready);
+  if (held.ready) {
+    settle_in(recipients_[held.recipient], *held.ready);
+    refill(recipients_[held.recipient]);
+  }
   flush_overflow();
   if (!held.entry) return;
   calendar_.put_again(*held.entry);  // the clock may have been set back meanwhile
@@ -111,7 +115,7 @@ void MessageBus::forget_old_place(const Changed& changed, const Held& held) {
     --recipient.pending;
     return;
   }
-  if (std::erase_if(mailbox.waiting, [&](const Ready& ready) { return ready.order == order; }) > 0) {
+  if (mailbox.waiting.erase(order) > 0) {
     --recipient.pending;
     return;
   }

@@ -1,5 +1,8 @@
 #include "belfry/bus/message_bus.h"
 
+#include <climits>
+#include <deque>
+
 #include <gtest/gtest.h>
 
 #include "belfry/base/assert.h"
@@ -687,6 +690,113 @@ TEST(MessageBus, AfterAStopADeepQueueComesInOrderAndWhole) {
       w.advance(1ms);
     }
     EXPECT_EQ(came, sent) << (forced ? "forced" : "crash");
+  }
+}
+
+// Keeps back what the store answers to reads, from a certain one on.
+struct HeldReads {
+  int let_through = INT_MAX;
+  std::deque<std::move_only_function<void()>> answers;
+
+  void of(World::Options& options) {
+    options.store.hold_answer = [this](std::move_only_function<void()>& answer) {
+      if (let_through > 0) {
+        --let_through;
+        return false;
+      }
+      answers.push_back(std::move(answer));
+      return true;
+    };
+  }
+  void give_one() {
+    auto answer = std::move(answers.front());
+    answers.pop_front();
+    answer();
+  }
+  void give_all() {
+    let_through = INT_MAX;
+    while (!answers.empty()) give_one();
+  }
+};
+
+// G14, D18: the second that is now is so crowded that its rows are moved to finer places while somebody sends into it.
+TEST(MessageBus, WhatIsSentWhileItsCrowdedSecondIsSplitEndsWithItsAck) {
+  World::Options options;
+  options.bus.chunk_rows = 4;
+  HeldReads reads;
+  reads.of(options);
+  World w(std::move(options));
+  w.add("quick");
+  constexpr int kCrowd = 300;
+  for (int i = 0; i < kCrowd; ++i) w.send({.deliver_at = kNoon + 10s});
+  w.crash();
+  w.pass(kNoon + 10s - w.now_when_stopped());
+  reads.let_through = 30;
+  w.start();
+  ASSERT_FALSE(reads.answers.empty());
+  w.send({.to = "quick"});
+  const auto got = w.receive("quick");
+  ASSERT_EQ(got.size(), 1u);
+
+  reads.give_all();
+  w.advance(100ms);
+  EXPECT_TRUE(w.bus().caught_up());
+  EXPECT_EQ(w.ack(got), 1);
+  w.advance(1min);
+  EXPECT_EQ(w.problems(), std::vector<std::string>{});
+  EXPECT_TRUE(w.receive("quick").empty());
+  EXPECT_EQ(w.drain().size(), static_cast<std::size_t>(kCrowd));
+  EXPECT_EQ(w.problems(), std::vector<std::string>{});
+}
+
+// D18, D12, D16: what a stop forced is given back for later, and moved, while the rest of it is still being sorted in.
+TEST(MessageBus, WhatIsReleasedWhileAStopIsSortedInComesOnceAndAtItsTime) {
+  for (const bool moved : {false, true}) {
+    World::Options options;
+    options.bus.chunk_rows = 4;
+    HeldReads reads;
+    reads.of(options);
+    World w(std::move(options));
+    constexpr std::size_t kMany = 60;
+    for (std::size_t i = 0; i < kMany; ++i) w.send({.delay = 1h + 1min * static_cast<int>(i)});
+    w.stop(true);
+    reads.let_through = 10;
+    w.start();
+    std::vector<Delivery> got;
+    while (got.empty()) {
+      ASSERT_FALSE(reads.answers.empty());
+      reads.give_one();
+      w.clock().settle();
+      got = w.receive(kWorker, 1);
+    }
+    ASSERT_FALSE(w.bus().caught_up());
+    const auto released = w.run(w.bus().release(kWorker, {got[0].lease}, 60s));
+    ASSERT_TRUE(released.has_value());
+    ASSERT_FALSE(w.bus().caught_up());
+    std::optional<World::Pending<Result<MessageInfo>>> moving;
+    if (moved) moving = w.start_task(w.bus().reschedule(got[0].id, w.now() + 30min));
+    w.clock().settle();
+    reads.give_all();
+    w.advance(1s);
+    if (moving) {
+      ASSERT_TRUE(moving->done() && moving->value().has_value());
+    }
+    ASSERT_TRUE(w.bus().caught_up());
+    EXPECT_EQ(w.get(got[0].id).state, MessageState::delayed);
+    EXPECT_EQ(w.drain().size(), kMany - 1);
+
+    w.advance(58s);
+    EXPECT_TRUE(w.drain().empty());
+    if (moved) {
+      w.advance(28min);
+      EXPECT_TRUE(w.drain().empty());
+      w.advance(1min);
+    }
+    w.advance(1s);
+    const auto last = w.drain();
+    ASSERT_EQ(last.size(), 1u) << moved;
+    EXPECT_EQ(last[0].id, got[0].id);
+    EXPECT_EQ(w.problems(), std::vector<std::string>{});
   }
 }
 

@@ -348,15 +348,15 @@ void MessageTables::reschedule(Connection& connection, const Location& from, con
                  target.sequence, target.due_ms, look_ms, kMovesBytesMax, to_ms(move.at), move.cause);
 }
 
-int MessageTables::split_bucket(Connection& connection, Bucket crowded, std::int64_t after, std::int64_t now_ms,
-                                int rows_max) {
+int MessageTables::split_bucket(Connection& connection, Bucket crowded, std::int64_t after, std::int64_t up_to,
+                                std::int64_t now_ms, int rows_max) {
   std::vector<CalendarRow> moving;
   std::vector<std::int64_t> looks;
   {
     auto rows = connection.query(
         "SELECT d.bucket, d.sequence, d.due_ms, d.recipient, d.boot_due_ns, d.expires_ms FROM due d"
-        " WHERE bucket = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
-        crowded.key(), after, rows_max);
+        " WHERE bucket = ?1 AND sequence > ?2 AND sequence <= ?3 ORDER BY sequence LIMIT ?4",
+        crowded.key(), after, up_to, rows_max);
     while (rows.next()) moving.push_back(read_calendar_row(rows));
   }
   for (CalendarRow& row : moving) {

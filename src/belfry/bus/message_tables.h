@@ -96,8 +96,9 @@ class MessageTables final : public store::GroupHook {
                   std::optional<std::int64_t> look_ms, const Move& move);
   void note_sequence(std::int64_t sequence) { last_sequence_ = std::max(last_sequence_, sequence); }
 
-  static int split_bucket(store::Connection& connection, Bucket crowded, std::int64_t after, std::int64_t now_ms,
-                          int rows_max);
+  // Moves rows with sequences behind `after`, up to `up_to`, to finer buckets; says how many.
+  static int split_bucket(store::Connection& connection, Bucket crowded, std::int64_t after, std::int64_t up_to,
+                          std::int64_t now_ms, int rows_max);
   static void replace(store::Connection& connection, const CalendarRow& row, std::int64_t look_ms, Bucket target);
   static void set_forced(store::Connection& connection, Forced forced);
   static void forced_swept(store::Connection& connection);

@@ -462,11 +462,12 @@ void bench_fair(const Options& options) {
   auto server = std::make_unique<ServerProcess>(scratch.path());
   add_agents(server->port());
   static constexpr std::int64_t kCount = 20'000;
-  const auto measure = [&](std::int64_t behind) {
+  const auto measure = [&](std::int64_t behind, bool just_started = false) {
     send_due(server->port(), kCount, wall_ms() + 4'000, Millis{4'000});
     Seen seen = consume(server->port(), "consumer", kCount);
     Line line("fair");
     line.add("overdueForAnother", behind);
+    if (just_started) line.add("justStarted", true);
     report_lateness(line, seen);
     // What a receive costs: as many that lie ready, taken one request after the other.
     send_due(server->port(), kCount, wall_ms(), Millis{0});
@@ -484,7 +485,7 @@ void bench_fair(const Options& options) {
   server = start_cold(scratch.path(), "neverReceived", "kill");
   stop_gracefully(*server, scratch.path(), "neverReceived");
   server = start_cold(scratch.path(), "neverReceived", "stop");
-  measure(overdue);
+  measure(overdue, true);
   Line("end").add("shape", "neverReceived").number("peakMiB", peak_mib(*server));
 }
 
