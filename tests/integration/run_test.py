@@ -205,7 +205,14 @@ class RunTest(unittest.TestCase):
         self.assertEqual(whole[2][2]["stepIndex"], 0)
         self.assertEqual(whole[3][2]["data"], "你好")
         self.assertEqual([number for number, _, _ in stream({"Last-Event-ID": "3"})], [4, 5])
-        self.assertEqual(stream({"Last-Event-ID": "5"}), [])
+        # A browser connects again after each end, until it hears that there is nothing more.
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
+        connection.request("GET", f"/v1/runs/{run}/events", headers={"Last-Event-ID": "5"})
+        response = connection.getresponse()
+        self.assertEqual((response.status, response.read()), (204, b""))
+        connection.request("GET", f"/v1/runs/{run}")  # and the connection can still be used
+        self.assertEqual(connection.getresponse().status, 200)
+        connection.close()
 
     def open_stream(self, run, receive_buffer=None):
         """A client that has begun to read the events of a run."""
@@ -328,6 +335,23 @@ class RunTest(unittest.TestCase):
             self.assertEqual(self.server.request("GET", f"/v1/files/{bad}").status, 404, bad)
         missing = self.result_of(self.run_one("realtime_search", {"query": "x"}))
         self.assertEqual(missing["error"]["code"], "not_configured")
+        called = subprocess.run([http_test.BELFRY, "tools", "call", "local__qq_message_markGroupAsRead", '{"group_id":"1"}',
+                                 "--server", f"http://127.0.0.1:{self.server.port}"], capture_output=True, text=True)
+        self.assertEqual(called.returncode, 1)
+        self.assertIn("not_configured", called.stderr)
+
+    # G10, F3
+    def test_what_a_cancelled_step_left_is_never_anybodys(self):
+        self.plugin("writer", '''read line; echo hello > "$BELFRY_OUTPUT_DIR/note.txt"; echo '{"success":true}' ''')
+        self.start()
+        run = self.run_one("writer", {"schedule": "in 1 hour"})
+        self.until(lambda: self.step(run)["state"] == "held", "it is not done")
+        self.assertEqual(self.server.request("GET", f"/v1/files/{run}.0.note.txt").status, 404)
+        self.server.call("POST", f"/v1/runs/{run}:cancel")
+        self.assertEqual(self.server.request("GET", f"/v1/files/{run}.0.note.txt").status, 404)
+        plain = self.run_one("writer", {})
+        self.wait_for(plain)
+        self.assertEqual(self.server.request("GET", f"/v1/files/{plain}.0.note.txt").status, 200)
 
     # G10
     def test_a_cancel_ends_the_process_and_says_so(self):
@@ -376,7 +400,11 @@ class RunTest(unittest.TestCase):
         self.assertEqual(lines[-1]["status"], "completed")
         failed = belfry("run", "-", plan=json.dumps({"steps": [{"aiName": "local__bad"}]}))
         self.assertEqual(failed.returncode, 1)
-        self.assertIn("short and stout", failed.stdout)
+        self.assertIn("short and stout (teapot)", failed.stdout)
+        both = belfry("run", "-", plan=json.dumps({"steps": [{"aiName": "local__bad"}, {"aiName": "local__one", "dependsOn": [0]}]}))
+        self.assertIn("1 one  skipped: ", both.stdout)
+        folder = belfry("run", str(self.root))
+        self.assertEqual((folder.returncode, "is a folder" in folder.stderr), (2, True))
         self.assertEqual(belfry("run", "-", plan="{").returncode, 2)
         refused = belfry("run", "-", plan=json.dumps({"steps": [{"aiName": "nobody"}]}))
         self.assertEqual(refused.returncode, 1)

@@ -246,7 +246,12 @@ void Runtime::Parts::open_runs() {
 // Those that Belfry brings along and those of the settings; again whenever something changes there.
 void Runtime::Parts::read_plugins() {
   std::vector<std::filesystem::path> folders;
-  if (const auto bundled = bundled_plugins(); !bundled.empty()) folders.push_back(bundled);
+  if (const auto bundled = bundled_plugins(); !bundled.empty()) {
+    folders.push_back(bundled);
+  } else {
+    log::warn("plugin.none_bundled",
+              "the bundled plugins are not beside the program; docs/plugins.md says where they belong");
+  }
   for (const std::string& folder : options.config.plugins) folders.push_back(std::filesystem::absolute(folder));
   catalog.emplace(folders, [](std::string_view schema) -> Result<> {
     const auto compiled = tool::Schema::compile(schema);

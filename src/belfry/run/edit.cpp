@@ -53,7 +53,7 @@ void Edit::start(int index, std::string arguments, std::optional<Appointment> ap
     step.feedback.feedback_at = appointment->at;
     step.delay = appointment->delay;
     step.elapsed = appointment->elapsed;
-    step.feedback.past = appointment->at <= now_;
+    step.feedback.past = appointment->delay == Millis{0} || appointment->at <= now_;
     note_time(step);
   }
   put(step);

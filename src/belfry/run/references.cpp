@@ -71,6 +71,14 @@ Result<Reference> read_reference(std::string_view inner) {
   return reference;
 }
 
+// `steps.0`, but not `steps.length`, which is somebody else's template.
+bool names_a_step(std::string_view text) {
+  if (!text.starts_with(kSteps)) return false;
+  const char next = text.size() > kSteps.size() ? text[kSteps.size()] : '.';
+  const bool is_letter = (next >= 'a' && next <= 'z') || (next >= 'A' && next <= 'Z') || next == '_';
+  return !is_letter;
+}
+
 // Calls `literal` and `reference` for the parts of a text in turn. Other things in double braces are left alone: a
 // template of the tool's own may have them.
 template <class Literal, class Refer>
@@ -79,7 +87,7 @@ Result<> each_part(std::string_view text, Literal literal, Refer refer) {
     const std::size_t open = text.find(kOpen);
     if (open == std::string_view::npos) break;
     // What it begins with decides: to look for its end first would take as long as the text for each of many.
-    if (!trimmed_before(text.substr(open + kOpen.size())).starts_with(kSteps)) {
+    if (!names_a_step(trimmed_before(text.substr(open + kOpen.size())))) {
       literal(text.substr(0, open + kOpen.size()));
       text.remove_prefix(open + kOpen.size());
       continue;

@@ -25,6 +25,15 @@ TEST(References, AWholeTextBecomesTheValueAndAPartBecomesText) {
 }
 
 // F9
+TEST(References, WhatNamesNoStepIsSomebodyElsesTemplate) {
+  for (const char* text :
+       {R"("{{steps.length}}")", R"("{{ steps.x.result }}")", R"("{{steps}}")", R"("{{steps._1}}")"}) {
+    EXPECT_EQ(*fill(text), text);
+    EXPECT_TRUE(referred_steps(text)->empty()) << text;
+  }
+}
+
+// F9
 TEST(References, WhatWasFilledInIsNotLookedAtAgain) {
   EXPECT_EQ(*fill(R"({"a":"{{steps.0.result.text}}"})"), R"({"a":"{{steps.1.result}}"})");
 }

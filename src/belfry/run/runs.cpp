@@ -32,7 +32,7 @@ std::unexpected<Error> no_run(const std::string& id) {
 }
 
 std::unexpected<Error> about_to_end() {
-  return fail(Errc::stopping, "the server is about to end; the run goes on after the next start");
+  return fail(Errc::stopping, "the server is about to end; after the next start `belfry runs` tells what became of it");
 }
 
 // What is wrong with a step, with its number.
@@ -158,6 +158,11 @@ Result<Ability> Runs::check_step(const NewRun& wanted, int index) const {
   BELFRY_TRY(Ability ability, parts_.tools.find(step.tool));
   if (options_.may_use && !wanted.agent.empty() && !options_.may_use(wanted.agent, step.tool))
     return fail(Errc::unknown_tool, fmt::format("\"{}\" may not use {}", wanted.agent, step.tool));
+  // A single call has nothing to refer to: double braces are the tool's own affair.
+  if (wanted.plan.steps.size() == 1) {
+    BELFRY_CHECK(parts_.tools.check(step.tool, step.arguments));
+    return ability;
+  }
   const auto referred = referred_steps(step.arguments);
   if (!referred) return std::unexpected(referred.error());
   const std::vector<int> before = ancestors(wanted.plan, index);
@@ -215,7 +220,9 @@ Result<Run> Runs::prepare(NewRun wanted) {
       const auto appointment = of_step(step.index, appoint(*step.plan.schedule, from), wanted.plan.steps.size());
       if (!appointment) return std::unexpected(appointment.error());
       if (!step.plan.schedule->from_step) {
-        step.feedback.feedback_at = appointment->at;
+        // "Now" is past already: nobody wants to hear that it is not done after 0 seconds.
+        step.feedback.feedback_at =
+            appointment->delay == Millis{0} ? std::min(appointment->at, moment.now) : appointment->at;
         step.delay = appointment->delay;
         step.elapsed = appointment->elapsed;
         step.set_ms = moment.set_ms;

@@ -235,7 +235,10 @@ Task<Result<std::optional<Runs::Started>>> Runs::begin(StepKey key) {
       const auto found = material->results.find(one);
       return found == material->results.end() ? std::nullopt : std::optional(found->second);
     };
-    BELFRY_TRY(std::string arguments, fill_references(step.plan.arguments, result_of));
+    std::string arguments = step.plan.arguments;
+    if (material->run.steps.size() > 1) {
+      BELFRY_TRY(arguments, fill_references(step.plan.arguments, result_of));
+    }
     BELFRY_CHECK(parts_.tools.check(step.plan.tool, arguments));
     if (step.plan.schedule && step.plan.schedule->from_step && !step.feedback.feedback_at) {
       BELFRY_TRY(appointment, appoint(*step.plan.schedule, round_up(parts_.clock.now().wall)));

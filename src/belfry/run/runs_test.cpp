@@ -274,6 +274,19 @@ TEST_F(RunsTest, AnAbsoluteTimeThatIsPastMeansAsSoonAsItIsDone) {
   EXPECT_TRUE(events(id)[3].has(R"("past":true)"));
 }
 
+// F4, F7: nobody wants to hear that it is not done after 0 seconds.
+TEST_F(RunsTest, NowIsPastAlreadyAndNoNoticeIsGiven) {
+  for (const char* schedule : {R"("now")", R"("现在")", R"("in 0 seconds")", R"({"when":"now","anchor":"step"})"}) {
+    takes("task1", 3s);
+    w.advance(1us);
+    const std::string id = one("task1", fmt::format(R"({{"schedule":{}}})", schedule), in_chat());
+    w.advance(10s);
+    EXPECT_EQ(types(id), (std::vector<std::string>{"start", "plan", "args", "tool_result", "done"})) << schedule;
+    EXPECT_TRUE(events(id)[3].has(R"("past":true)")) << schedule;
+  }
+  EXPECT_EQ(said().size(), 4u);
+}
+
 // F5
 TEST_F(RunsTest, AnErrorIsSaidAtOnceUnlessItIsToBeHeld) {
   fails("task1", 1s, "not_configured");
@@ -464,6 +477,12 @@ TEST_F(RunsTest, ResultsOfEarlierStepsAreFilledIn) {
   EXPECT_EQ(get(id).state, RunState::completed);
 }
 
+// F9: a page with a template of its own can be handed to a tool.
+TEST_F(RunsTest, ASingleCallHasNothingToReferToAndItsBracesAreLeftAlone) {
+  one("task1", R"({"html":"{{steps.0.result.x}} {{steps.length}}"})");
+  EXPECT_EQ(w.host().asked.at(0).arguments, R"({"html":"{{steps.0.result.x}} {{steps.length}}"})");
+}
+
 // F9
 TEST_F(RunsTest, AReferenceThatLeadsNowhereFailsItsStep) {
   takes("task1", 1s, R"({"a":1})");
@@ -540,7 +559,8 @@ TEST_F(RunsTest, APlanThatCannotBeCarriedOutIsRefusedAndStartsNothing) {
        std::string(R"({"steps":[{"aiName":"local__task1","onFailure":"panic"}]})"),
        std::string(
            R"({"steps":[{"aiName":"local__task1"},{"aiName":"local__task2","draftArgs":{"x":"{{steps.0.result}}"}}]})"),
-       std::string(R"({"steps":[{"aiName":"local__task1","draftArgs":{"x":"{{steps.zero}}"}}]})"),
+       std::string(
+           R"({"steps":[{"aiName":"local__task1"},{"aiName":"local__task2","draftArgs":{"x":"{{steps.0.url}}"},"dependsOn":[0]}]})"),
        std::string(R"({"steps":[{"aiName":""}]})"), std::string(R"({"steps":[{"aiName":"local__task1","x":1}]})")})
     EXPECT_EQ(refusal(plan), Errc::invalid_plan) << plan.substr(0, 200);
   EXPECT_EQ(refusal(R"({"steps":[{"aiName":"local__nobody"}]})"), Errc::unknown_tool);

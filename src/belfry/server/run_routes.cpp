@@ -100,6 +100,15 @@ Task<Response> RunRoutes::stream(run::EventsRequest wanted, Exchange& exchange) 
   wanted.wait = Millis{0};
   auto events = co_await runs_.events(wanted);
   if (!events) co_return error_response(events.error());
+  if (events->empty()) {
+    const auto run = co_await runs_.get(wanted.id, run::Detail::outline);
+    // All of it was read before. A browser connects again after each end, until it hears this.
+    if (run && run->ended_at) {
+      Response nothing_more;
+      nothing_more.status = 204;
+      co_return nothing_more;
+    }
+  }
   exchange.set_content_type("text/event-stream");
   bool alive = (co_await exchange.write(": the events of a run\n\n")).has_value();
   wanted.wait = kHeartbeat;
@@ -125,10 +134,12 @@ Task<Response> RunRoutes::stream(run::EventsRequest wanted, Exchange& exchange) 
 Task<Response> RunRoutes::file(Request request) {
   const auto wanted = wire::read_file_name(request.parameter);
   if (!wanted) co_return error_response(wanted.error());
-  // What is held is nobody's yet, its files neither.
+  // What is held is nobody's yet, its files neither; and what was cancelled is never anybody's.
   const auto run = co_await runs_.get(wanted->run, run::Detail::outline);
-  const bool reported = run && static_cast<std::size_t>(wanted->step) < run->steps.size() &&
-                        run::is_final(run->steps[static_cast<std::size_t>(wanted->step)].feedback.state);
+  const bool exists = run && static_cast<std::size_t>(wanted->step) < run->steps.size();
+  const auto state =
+      exists ? run->steps[static_cast<std::size_t>(wanted->step)].feedback.state : run::StepState::waiting;
+  const bool reported = run::is_final(state) && state != run::StepState::cancelled;
   if (!reported) co_return error_response({Errc::not_found, "there is no such file"});
   auto bytes = run::read_file(runs_.files(), wanted->run, wanted->step, wanted->name);
   if (!bytes) co_return error_response(bytes.error());

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -12,6 +13,7 @@
 
 #include "belfry/app/client.h"
 #include "belfry/app/commands/commands.h"
+#include "belfry/app/terminal.h"
 #include "belfry/clock/real_clock.h"
 #include "belfry/net/url.h"
 #include "belfry/run/run_json.h"
@@ -38,6 +40,8 @@ WallTime now() { return round_down(read_real_clocks().wall); }
 
 std::string read_plan_file(const std::string& path) {
   if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) refuse_usage(fmt::format("{} is a folder; a plan is a file", path));
   std::ifstream in(path, std::ios::binary);
   if (!in) refuse_usage(fmt::format("cannot read {}", path));
   return {std::istreambuf_iterator<char>(in), {}};
@@ -46,8 +50,9 @@ std::string read_plan_file(const std::string& path) {
 // A whole request, or only the plan of one.
 std::string request_of(const Flags& flags, const std::string& text) {
   const auto value = json::parse(text);
-  if (!value) refuse_usage(fmt::format("{} is not JSON: {}", flags.plan, value.error().detail), value.error().code);
-  if (value->kind != json::Kind::object) refuse_usage(fmt::format("{} is no object with steps", flags.plan));
+  const std::string name = flags.plan == "-" ? "stdin" : flags.plan;
+  if (!value) refuse_usage(fmt::format("{} is not JSON: {}", name, value.error().detail), value.error().code);
+  if (value->kind != json::Kind::object) refuse_usage(fmt::format("{} is no object with steps", name));
   const bool whole = json::find(*value, "plan").has_value();
   json::Writer writer;
   writer.object();
@@ -79,6 +84,14 @@ Millis until(const std::string& iso) {
   return time ? std::max(Millis{0}, Millis{*time - now()}) : Millis{0};
 }
 
+// "there is no paper (no_paper)"; what a step is called that did not run says it already.
+std::string failure_of(const Answer& error) {
+  const std::string code = error.text("code");
+  const std::string message = printable(error.text("message"));
+  if (code == "cancelled" || code == "skipped") return message;
+  return fmt::format("{} ({})", message, printable(code));
+}
+
 // What there is to say about a step in one line.
 std::string note_of(const Answer& step) {
   const std::string state = step.text("state");
@@ -90,23 +103,66 @@ std::string note_of(const Answer& step) {
   if (state == "held") return fmt::format("done{}", report);
   if (state == "waiting") return feedback.empty() ? "" : report.substr(2);
   if (state == "reported") return step.flag("past") ? "its time was past" : "";
-  return printable(step.object("error").text("message"));
+  return failure_of(step.object("error"));
 }
 
-std::vector<std::string> picture(const Answer& run) {
-  std::vector<std::string> lines;
-  lines.push_back(fmt::format("{}  {}", run.text("runId"), run.text("state")));
+std::string without_blanks_behind(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+struct Picture {
+  std::string head;
+  struct StepLine {
+    std::string text;
+    bool ended = false;
+  };
+  std::vector<StepLine> steps;
+};
+
+Picture picture(const Answer& run) {
+  const std::string title = printable(run.text("title"));
+  Picture all{.head = fmt::format("{}  {}{}{}", run.text("runId"), run.text("state"), title.empty() ? "" : "  ", title),
+              .steps = {}};
   for (const Answer& step : run.list("steps"))
-    lines.push_back(fmt::format("  {:>2}  {:<24} {:<11} {}", step.number("stepIndex"),
-                                printable(run::plain_name(step.text("aiName"))), step.text("state"), note_of(step)));
+    all.steps.push_back({.text = without_blanks_behind(fmt::format(
+                             "  {:>2}  {:<24} {:<11} {}", step.number("stepIndex"),
+                             printable(run::plain_name(step.text("aiName"))), step.text("state"), note_of(step))),
+                         .ended = step.has("reportedAt")});
+  return all;
+}
+
+void print(const Picture& all) {
+  std::printf("%s\n", all.head.c_str());
+  for (const Picture::StepLine& step : all.steps) std::printf("%s\n", step.text.c_str());
+}
+
+// What fits into the terminal: if not all of it does, the steps that have not ended come first.
+std::vector<std::string> fitting(const Picture& all, const TerminalSize& size) {
+  std::vector<std::string> lines{all.head};
+  const std::size_t room = std::max<std::size_t>(size.rows, 4) - 3;  // the head, what is left out, and the cursor
+  std::size_t left_out = 0;
+  const auto add = [&](const Picture::StepLine& step) {
+    if (lines.size() <= room) {
+      lines.push_back(step.text);
+    } else {
+      ++left_out;
+    }
+  };
+  const bool crowded = all.steps.size() > room;
+  for (const Picture::StepLine& step : all.steps)
+    if (!crowded || !step.ended) add(step);
+  if (crowded)
+    for (const Picture::StepLine& step : all.steps)
+      if (step.ended) add(step);
+  if (left_out > 0) lines.push_back(fmt::format("      … and {} more", left_out));
+  for (std::string& line : lines) line = fitted(line, size.columns);
   return lines;
 }
 
-// On a terminal the picture before is painted over.
-void paint(const std::vector<std::string>& lines, std::size_t before) {
-  if (before > 0) std::printf("\x1b[%zuA", before);
-  for (const std::string& line : lines) std::printf("\x1b[2K%s\n", line.c_str());
-  std::fflush(stdout);
+// The picture before is painted over.
+void paint_over(std::size_t before) {
+  if (before > 0) std::printf("\x1b[%zuA\x1b[J", before);
 }
 
 void print_event(const Answer& event) {
@@ -115,12 +171,25 @@ void print_event(const Answer& event) {
   if (event.has("aiName"))
     line += fmt::format(" {} {}", event.number("stepIndex"), printable(run::plain_name(event.text("aiName"))));
   if (type == "tool_choice") line += "  " + printable(event.text("message"));
-  if (type == "tool_result")
-    line += event.flag("success") ? "  " + printable(event.raw("data"))
-                                  : "  failed: " + printable(event.object("error").text("message"));
+  if (type == "tool_result" && event.flag("success")) line += "  " + printable(event.raw("data"));
+  if (type == "tool_result" && !event.flag("success")) {
+    const Answer error = event.object("error");
+    const std::string code = error.text("code");
+    const bool not_run = code == "cancelled" || code == "skipped";
+    line += fmt::format("  {}: {}", not_run ? code : "failed", failure_of(error));
+  }
   if (type == "done") line += " " + event.text("status");
-  std::printf("%s\n", line.c_str());
+  std::printf("%s\n", without_blanks_behind(std::move(line)).c_str());
   std::fflush(stdout);
+}
+
+// How it stands, and what it gave.
+void print_whole(const Answer& run) {
+  print(picture(run));
+  for (const Answer& step : run.list("steps"))
+    if (step.has("data"))
+      std::printf("%s: %s\n", std::string(run::plain_name(step.text("aiName"))).c_str(),
+                  printable(step.raw("data")).c_str());
 }
 
 // Shows a run until it ends: as a picture that changes on a terminal, else line by line.
@@ -141,20 +210,18 @@ int follow(Flags& flags, const std::string& id) {
       const auto whole = json::parse(page);
       for (const json::Value one : json::elements(*json::find(*whole, "events"))) print_json(std::string(one.raw));
     }
-    if (pictures) {
-      const auto lines = picture(Answer(flags.client.get(target(id) + "?results=false")));
-      paint(lines, painted);
+    if (pictures && status.empty()) {
+      const auto lines = fitting(picture(Answer(flags.client.get(target(id) + "?results=false"))), terminal_size());
+      paint_over(painted);
+      for (const std::string& line : lines) std::printf("%s\n", line.c_str());
+      std::fflush(stdout);
       painted = lines.size();
+    } else if (pictures) {
+      paint_over(painted);
+      print_whole(Answer(flags.client.get(target(id))));
     }
     if (!status.empty()) return status == "completed" ? kExitDone : kExitRefused;
   }
-}
-
-void print_results(const Answer& run) {
-  for (const Answer& step : run.list("steps"))
-    if (step.has("data"))
-      std::printf("%s: %s\n", std::string(run::plain_name(step.text("aiName"))).c_str(),
-                  printable(step.raw("data")).c_str());
 }
 
 void end_with(int code) {
@@ -173,9 +240,7 @@ void carry_out(Flags& flags) {
     std::fprintf(
         stderr, "run %s goes on if this is ended; belfry runs watch %s shows it again, belfry runs cancel %s ends it\n",
         id.c_str(), id.c_str(), id.c_str());
-  const int code = follow(flags, id);
-  if (!flags.client.json() && ::isatty(1)) print_results(Answer(flags.client.get(target(id))));
-  end_with(code);
+  end_with(follow(flags, id));
 }
 
 void list(Flags& flags) {
@@ -187,19 +252,18 @@ void list(Flags& flags) {
   if (flags.client.json()) return print_json(answer);
   const auto runs = Answer(answer).list("runs");
   for (const Answer& one : runs) {
-    const std::string title = printable(one.text("title"));
-    std::printf("%s%s%s\n", one.text("createdAt").c_str(), title.empty() ? "" : "  ", title.c_str());
-    for (const std::string& line : picture(one)) std::printf("%s\n", line.c_str());
+    std::printf("%s\n", one.text("createdAt").c_str());
+    print(picture(one));
   }
-  if (runs.empty()) std::fprintf(stderr, "there are no runs; belfry run PLAN.json begins one\n");
+  const bool some_only = !(flags.agent.empty() && flags.session.empty() && flags.state.empty());
+  if (runs.empty())
+    std::fprintf(stderr, "%s\n", some_only ? "no run fits" : "there are no runs; belfry run PLAN.json begins one");
 }
 
 void show(Flags& flags) {
   const std::string answer = flags.client.get(target(flags.id));
   if (flags.client.json()) return print_json(answer);
-  const Answer run(answer);
-  for (const std::string& line : picture(run)) std::printf("%s\n", line.c_str());
-  print_results(run);
+  print_whole(Answer(answer));
 }
 
 void cancel(Flags& flags) {

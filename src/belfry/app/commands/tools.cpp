@@ -112,10 +112,7 @@ void add_tools(CLI::App& app) {
   calling->add_option("--call-id", flags->call_id,
                       "A name for this call: made again under it, it has no second effect");
   flags->client.add_options(*calling);
-  on_run(calling, [flags] {
-    check_name_argument("tool", flags->tool);
-    call(*flags);
-  });
+  on_run(calling, [flags] { call(*flags); });
 
   CLI::App* const record = add_command(*command, "calls", "What was called, newest first");
   auto record_flags = std::make_shared<Flags>();
