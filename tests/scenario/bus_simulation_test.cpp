@@ -249,7 +249,10 @@ class Simulation {
       std::vector<std::string> leases;
       std::vector<std::int64_t> sequences;
       for (const Delivery& delivery : *got) {
-        if (!ack_all && dice(4) == 0) continue;
+        if (!ack_all && dice(4) == 0) {
+          if (dice(2) == 0) give_back(delivery);
+          continue;
+        }
         leases.push_back(delivery.lease);
         sequences.push_back(delivery.id.sequence);
       }
@@ -261,6 +264,22 @@ class Simulation {
       if (!ack_all && dice(2) == 0) return;
       if (!acked) return;
     }
+  }
+
+  // For now or for later, before its lease ends.
+  void give_back(const Delivery& delivery) {
+    const Millis delay = some_delay();
+    const WallTime again_at = world_.now() + delay;
+    const auto released = world_.run(world_.bus().release(kWorker, {delivery.lease}, delay));
+    const auto found = known_.find(delivery.id.sequence);
+    if (!released || found == known_.end() || delay == Millis{0}) return;
+    Known& known = found->second;
+    // If the disk did not take it, it comes back at once.
+    if (world_.broken() || !world_.disk().running()) return;
+    known.deliver_at = again_at;
+    known.elapsed = false;
+    known.was_due = false;
+    known.forced = false;
   }
 
   std::int64_t any_known() {
