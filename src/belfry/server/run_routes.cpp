@@ -103,7 +103,7 @@ Task<Response> RunRoutes::stream(run::EventsRequest wanted, Exchange& exchange) 
   if (events->empty()) {
     const auto run = co_await runs_.get(wanted.id, run::Detail::outline);
     // All of it was read before. A browser connects again after each end, until it hears this.
-    if (run && run->ended_at) {
+    if (run && run->ended_at && run->last_event <= wanted.after) {
       Response nothing_more;
       nothing_more.status = 204;
       co_return nothing_more;
