@@ -241,12 +241,16 @@ class RunTest(unittest.TestCase):
         self.plugin("large", "head -c 900000 /dev/zero | tr '\\0' x | sed 's/.*/{\"success\":true,\"data\":\"&\"}/'; echo")
         self.plugin("slow", "sleep 1000")
         self.start()
-        plan = {"steps": [{"aiName": "local__large"}, {"aiName": "local__slow", "dependsOn": [0]}]}
+        # More than the system keeps for a reader: the rest is the server's to send, as the reader goes on.
+        count = 9
+        steps = [{"aiName": "local__large", "dependsOn": [i - 1] if i else []} for i in range(count)]
+        plan = {"steps": [*steps, {"aiName": "local__slow", "dependsOn": [count - 1]}]}
         run = self.server.call("POST", "/v1/runs", {"plan": plan}, 201)["runId"]
         reader = self.open_stream(run, receive_buffer=4096)
-        self.wait_for(run, "tool_result")
+        self.until(lambda: self.server.call("GET", f"/v1/runs/{run}?results=false")["steps"][count]["state"] == "running",
+                   "the large ones are not done")
         read = 0
-        while read < 900_000:
+        while read < count * 900_000:
             read += len(reader.recv(65536))  # within its time limit, which is shorter than the pause of the heartbeat
 
     # F1, F7, F9

@@ -749,9 +749,11 @@ TEST(MessageBus, WhatIsSentWhileItsCrowdedSecondIsSplitEndsWithItsAck) {
   EXPECT_EQ(w.problems(), std::vector<std::string>{});
 }
 
-// D18, D12, D16: what a stop forced is given back for later, and moved, while the rest of it is still being sorted in.
+// D18, D12, D16: what a stop forced is given back for later, and moved or cancelled, while the rest of it is still being
+// sorted in.
 TEST(MessageBus, WhatIsReleasedWhileAStopIsSortedInComesOnceAndAtItsTime) {
-  for (const bool moved : {false, true}) {
+  enum class Then { nothing, moved, cancelled };
+  for (const Then then : {Then::nothing, Then::moved, Then::cancelled}) {
     World::Options options;
     options.bus.chunk_rows = 4;
     HeldReads reads;
@@ -774,28 +776,40 @@ TEST(MessageBus, WhatIsReleasedWhileAStopIsSortedInComesOnceAndAtItsTime) {
     ASSERT_TRUE(released.has_value());
     ASSERT_FALSE(w.bus().caught_up());
     std::optional<World::Pending<Result<MessageInfo>>> moving;
-    if (moved) moving = w.start_task(w.bus().reschedule(got[0].id, w.now() + 30min));
+    if (then == Then::moved) moving = w.start_task(w.bus().reschedule(got[0].id, w.now() + 30min));
+    std::optional<World::Pending<Result<>>> cancelling;
+    if (then == Then::cancelled) cancelling = w.start_task(w.bus().cancel(got[0].id, "test"));
     w.clock().settle();
+    while (cancelling && !cancelling->done()) {
+      ASSERT_FALSE(reads.answers.empty());
+      reads.give_one();
+      w.clock().settle();
+    }
+    ASSERT_FALSE(w.bus().caught_up());
     reads.give_all();
     w.advance(1s);
     if (moving) {
       ASSERT_TRUE(moving->done() && moving->value().has_value());
     }
+    if (cancelling) {
+      ASSERT_TRUE(cancelling->value().has_value());
+    }
     ASSERT_TRUE(w.bus().caught_up());
-    EXPECT_EQ(w.get(got[0].id).state, MessageState::delayed);
+    EXPECT_EQ(w.get(got[0].id).state, then == Then::cancelled ? MessageState::cancelled : MessageState::delayed);
     EXPECT_EQ(w.drain().size(), kMany - 1);
 
     w.advance(58s);
     EXPECT_TRUE(w.drain().empty());
-    if (moved) {
+    if (then == Then::moved) {
       w.advance(28min);
       EXPECT_TRUE(w.drain().empty());
       w.advance(1min);
     }
     w.advance(1s);
     const auto last = w.drain();
-    ASSERT_EQ(last.size(), 1u) << moved;
-    EXPECT_EQ(last[0].id, got[0].id);
+    ASSERT_EQ(last.size(), then == Then::cancelled ? 0u : 1u);
+    if (!last.empty()) EXPECT_EQ(last[0].id, got[0].id);
+    EXPECT_EQ(w.counts().pending, 0);
     EXPECT_EQ(w.problems(), std::vector<std::string>{});
   }
 }

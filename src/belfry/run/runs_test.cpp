@@ -335,13 +335,13 @@ TEST_F(RunsTest, AClockThatIsSetNeitherHurriesNorDelaysARelativeTime) {
 
 // F3: a tool may end before anybody has noticed that the clock was set.
 TEST_F(RunsTest, AClockThatIsSetJustBeforeAToolEndsDoesNotHurryItsResult) {
-  takes("task1", 10s);
+  takes("task1", 9500ms);
   const std::string id = one("task1", R"({"schedule":"in 1 hour"})");
-  w.advance(5s);
-  w.clock().step_wall(2h, false);
-  w.advance(5s);
+  w.advance(9490ms);
+  w.clock().step_wall(2h, false);  // nobody has noticed it yet when the tool ends
+  w.advance(10ms);
   EXPECT_EQ(state(id), StepState::held);
-  w.advance(1h - 10s - 1ms);
+  w.advance(1h - 9500ms - 1ms);
   EXPECT_EQ(state(id), StepState::held);
   w.advance(1ms);
   EXPECT_EQ(state(id), StepState::reported);

@@ -87,7 +87,7 @@ Millis until(const std::string& iso) {
 // "there is no paper (no_paper)"; what a step is called that did not run says it already.
 std::string failure_of(const Answer& error) {
   const std::string code = error.text("code");
-  const std::string message = printable(error.text("message"));
+  std::string message = printable(error.text("message"));
   if (code == "cancelled" || code == "skipped") return message;
   return fmt::format("{} ({})", message, printable(code));
 }
