@@ -274,10 +274,12 @@ class Simulation {
     const auto found = known_.find(delivery.id.sequence);
     if (!released || found == known_.end() || delay == Millis{0}) return;
     Known& known = found->second;
-    // If the disk did not take it, it comes back at once.
-    if (world_.broken() || !world_.disk().running()) return;
-    known.deliver_at = again_at;
     known.elapsed = false;
+    if (world_.broken() || !world_.disk().running()) {  // nobody knows whether the disk has it
+      known.deliver_at = std::min(known.deliver_at, again_at);
+      return;
+    }
+    known.deliver_at = again_at;
     known.was_due = false;
     known.forced = false;
   }
