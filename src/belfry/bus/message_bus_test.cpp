@@ -719,6 +719,48 @@ struct HeldReads {
   }
 };
 
+// D7, D12: the same, whatever has been read when somebody receives.
+TEST(MessageBus, AfterAStopADeepQueueComesInOrderHoweverSlowlyItIsRead) {
+  for (int let_through = 0; let_through < 30; ++let_through) {
+    World::Options options;
+    options.bus.mailbox_max = 2;
+    options.bus.refill_rows = 3;
+    options.bus.chunk_rows = 2;
+    HeldReads reads;
+    reads.of(options);
+    World w(std::move(options));
+    std::vector<MessageId> sent;
+    for (int i = 0; i < 10; ++i) sent.push_back(w.send({}).id);
+    sent.push_back(w.send({.delay = 1h}).id);
+    w.add("other");  // whose messages are the last to be sorted in
+    for (int i = 0; i < 6; ++i) w.send({.to = "other", .delay = 2h});
+    w.advance(1s);
+    w.stop(true);
+    reads.let_through = let_through;
+    w.start();
+    std::vector<MessageId> came;
+    const auto receive = [&] {
+      const auto got = w.start_task(w.bus().receive({.recipient = kWorker, .max = 3, .lease = 10min}));
+      w.clock().settle();
+      while (!got.done()) {
+        BELFRY_ASSERT(!reads.answers.empty());
+        reads.give_one();
+        w.clock().settle();
+      }
+      for (const Delivery& one : *got.value()) came.push_back(one.id);
+    };
+    for (int i = 0; i < 60; ++i) {
+      receive();
+      if (!reads.answers.empty()) reads.give_one();
+      w.advance(1ms);
+    }
+    reads.give_all();
+    w.advance(100ms);  // less than a tick: nothing is looked for again
+    for (int i = 0; i < 10; ++i) receive();
+    EXPECT_EQ(came, sent) << let_through;
+  }
+}
+
 // G14, D18: the second that is now is so crowded that its rows are moved to finer places while somebody sends into it.
 TEST(MessageBus, WhatIsSentWhileItsCrowdedSecondIsSplitEndsWithItsAck) {
   World::Options options;
