@@ -219,6 +219,7 @@ Task<Result<std::optional<Runs::Started>>> Runs::begin(StepKey key) {
     if (!run || run->ended_at) return std::nullopt;
     Material material{.run = std::move(*run), .results = {}};
     const Step& step = material.run.steps.at(static_cast<std::size_t>(key.step));
+    if (material.run.steps.size() == 1) return material;  // its braces are the tool's own affair
     for (const int one : referred_steps(step.plan.arguments).value_or(std::vector<int>{}))
       if (material.run.steps.at(static_cast<std::size_t>(one)).feedback.state == StepState::reported)
         material.results[one] = RunTables::result_of(connection, {key.run, one});

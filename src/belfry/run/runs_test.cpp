@@ -481,6 +481,9 @@ TEST_F(RunsTest, ResultsOfEarlierStepsAreFilledIn) {
 TEST_F(RunsTest, ASingleCallHasNothingToReferToAndItsBracesAreLeftAlone) {
   one("task1", R"({"html":"{{steps.0.result.x}} {{steps.length}}"})");
   EXPECT_EQ(w.host().asked.at(0).arguments, R"({"html":"{{steps.0.result.x}} {{steps.length}}"})");
+  one("task1", R"({"html":"{{steps.7.result.x}}"})");  // a step that there is not
+  ASSERT_EQ(w.host().asked.size(), 2u);
+  EXPECT_EQ(w.host().asked.at(1).arguments, R"({"html":"{{steps.7.result.x}}"})");
 }
 
 // F9
