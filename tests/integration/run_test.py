@@ -209,7 +209,8 @@ class RunTest(unittest.TestCase):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
         connection.request("GET", f"/v1/runs/{run}/events", headers={"Last-Event-ID": "5"})
         response = connection.getresponse()
-        self.assertEqual((response.status, response.read()), (204, b""))
+        self.assertEqual((response.status, response.reason, response.read()), (204, "No Content", b""))
+        self.assertIsNone(response.getheader("Content-Length"))
         connection.request("GET", f"/v1/runs/{run}")  # and the connection can still be used
         self.assertEqual(connection.getresponse().status, 200)
         connection.close()

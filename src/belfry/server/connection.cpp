@@ -247,9 +247,11 @@ Task<Connection::Input> Connection::read_input(std::size_t size) {
 
 void Connection::append_head(const Response& response, bool keep, std::optional<std::size_t> length) {
   const auto out = std::back_inserter(output_.bytes);
-  fmt::format_to(out, "HTTP/1.1 {} {}\r\nContent-Type: {}\r\n", response.status, reason_phrase(response.status),
-                 response.content_type);
-  if (length) fmt::format_to(out, "Content-Length: {}\r\n", *length);
+  fmt::format_to(out, "HTTP/1.1 {} {}\r\n", response.status, reason_phrase(response.status));
+  if (response.status != 204) {  // which has no content to describe
+    fmt::format_to(out, "Content-Type: {}\r\n", response.content_type);
+    if (length) fmt::format_to(out, "Content-Length: {}\r\n", *length);
+  }
   output_.bytes += "X-Content-Type-Options: nosniff\r\nCache-Control: ";
   output_.bytes += response.cache_control;
   output_.bytes += "\r\nDate: ";
