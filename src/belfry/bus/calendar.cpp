@@ -46,6 +46,10 @@ Calendar::Calendar(Clock& clock, store::Store& store, const Start& start)
   // A coarse bucket is taken whole when it fits into a page, and on each level one such bucket may reach past the moment
   // up to which everything was read. They must fit into memory beside what can be delivered, or nothing would go on.
   BELFRY_ASSERT(entries_max_ >= static_cast<std::size_t>(chunk_rows_ + 1) * kLevels);
+  for (const CalendarRow& row : start.exempt) {
+    exempt_.insert(row.sequence);
+    aside_.emplace(row.sequence, row);
+  }
 }
 
 Calendar::Place Calendar::place(WallTime deliver_at, const Now& now) const {
@@ -117,7 +121,7 @@ void Calendar::note_delivered(const CalendarRow& row) {
 }
 
 void Calendar::remove(const CalendarRow& row) {
-  if (aside_.erase(row.sequence) > 0) return;
+  if (belongs_to_sweep(row) || aside_.erase(row.sequence) > 0) return;
   if (looking_) {
     changed_.insert(row.sequence);
     std::erase_if(limbo_, [&](const CalendarRow& other) { return other.sequence == row.sequence; });

@@ -30,6 +30,7 @@ class Calendar {
     std::int64_t last_sequence;  // what an earlier life sent is up to here, and waits on the wall clock
     Millis ahead;
     std::optional<Forced> forced;
+    std::vector<CalendarRow> exempt;
     int chunk_rows;           // of one page or one split
     std::size_t entries_max;  // in memory
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <climits>
 #include <functional>
 
 #include <fmt/format.h>
@@ -60,6 +61,7 @@ MessageBus::MessageBus(asio::io_context& context, Clock& clock, Random& random, 
                 {.last_sequence = start_.last_sequence,
                  .ahead = Millis{start_.ahead_ms},
                  .forced = start_.forced,
+                 .exempt = std::exchange(start_.exempt, {}),
                  .chunk_rows = options.chunk_rows,
                  .entries_max = options.calendar_entries_max}),
       leases_(random.next() >> 8),
@@ -830,6 +832,8 @@ Task<Result<std::int64_t>> MessageBus::mark_all_delayed_as_forced() {
   deliver_due_messages();
   const std::int64_t count = delayed_count();
   if (count == 0) co_return 0;
+  submit_overflow(INT_MAX);  // or the sweep would find it where it lay, and take it for delayed
+  ++forcings_;
   // What is sent while this is written comes after it.
   const Forced forced{calendar_.last_done(), to_ms(round_down(clock_.now().wall))};
   forced_ = forced;
@@ -872,10 +876,10 @@ bool MessageBus::handed_out(Recipient& recipient, std::int64_t sequence, std::in
 Task<void> MessageBus::sweep() {
   sweep_running_ = true;
   while (forced_ && !stopping_) {
-    const Forced forced = *forced_;
-    const bool finished = co_await sweep_once(forced);
+    const int forcing = forcings_;
+    const bool finished = co_await sweep_once(*forced_);
     if (!finished) break;
-    if (forced_->up_to != forced.up_to) continue;
+    if (forcings_ != forcing) continue;
     const bool noted = co_await end_sweep();
     if (!noted) break;
   }
@@ -908,6 +912,7 @@ Task<bool> MessageBus::sweep_once(Forced forced) {
   look.sequence_up_to = forced.up_to;
   look.split_crowded = false;
   Pace pace(options_.chunk_rows);
+  const int forcing = forcings_;  // when all is forced again, the sweep begins anew
   while (!stopping_) {
     look.rows_max = pace.rows();
     auto job = [look](store::Connection& connection) -> Result<CalendarPage> {
@@ -915,6 +920,7 @@ Task<bool> MessageBus::sweep_once(Forced forced) {
     };
     auto page = co_await store_.read<CalendarPage>(std::move(job));
     if (!page) co_return false;
+    if (forcings_ != forcing) co_return true;
     std::erase_if(page->rows, [&](const CalendarRow& row) {
       return handed_out(recipients_[row.recipient], row.sequence, row.due_ms);
     });
@@ -935,8 +941,9 @@ Task<bool> MessageBus::sweep_once(Forced forced) {
     std::copy(std::begin(page->from_ms), std::end(page->from_ms), look.from_ms);
     look.partial = page->partial;
     look.partial_after = page->last_sequence;
-    swept_to_ms_ =
-        *std::min_element(std::begin(look.from_ms), std::end(look.from_ms)) - calendar_.timeline().ahead().count();
+    if (forcings_ == forcing)
+      swept_to_ms_ =
+          *std::min_element(std::begin(look.from_ms), std::end(look.from_ms)) - calendar_.timeline().ahead().count();
     // Most of them lie in the unread part now. One that the calendar had too late, for clocks were set around a crash, may
     // lie before it: that one goes to memory.
     for (const CalendarRow& row : moved->rows) {
@@ -945,18 +952,20 @@ Task<bool> MessageBus::sweep_once(Forced forced) {
       settle_in(recipient, swept(row, forced));
     }
     for (const CalendarRow& row : moved->rows) refill(recipients_[row.recipient]);
-    if (page->finished) co_return true;
+    if (page->finished || forcings_ != forcing) co_return true;
   }
   co_return false;
 }
 
 Task<bool> MessageBus::end_sweep() {
+  const int forcing = forcings_;
   auto job = [](store::Connection& connection) -> Result<> {
     MessageTables::forced_swept(connection);
     return {};
   };
   const auto stored = co_await store_.write<void>(std::move(job));
   if (!stored) co_return false;
+  if (forcings_ != forcing) co_return true;
   forced_.reset();
   calendar_.sweep_finished();
   recipients_.each([&](Recipient& recipient) {

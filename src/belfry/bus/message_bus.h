@@ -342,6 +342,7 @@ class MessageBus final : public DueSource {
   std::optional<Forced> forced_;
   std::int64_t swept_to_ms_ = INT64_MIN;  // forced messages due before this have been put into the backlog
   bool sweep_running_ = false;
+  int forcings_ = 0;  // in this life: a sweep looks whether everything was forced again meanwhile
   std::vector<Resume<int>> sweep_waiters_;
   BootTime next_tick_;
   BootTime next_housekeeping_;

@@ -864,6 +864,114 @@ TEST(MessageBus, WhatIsReleasedWhileAStopIsSortedInComesOnceAndAtItsTime) {
   }
 }
 
+// D1, D12, G4: the process dies while a stop is still being sorted in; what was given a later time meanwhile keeps it.
+TEST(MessageBus, WhatIsReleasedOrMovedWhileAStopIsSortedInKeepsItsTimeThroughACrash) {
+  for (const bool moved : {false, true}) {
+    World::Options options;
+    options.bus.chunk_rows = 4;
+    HeldReads reads;
+    reads.of(options);
+    World w(std::move(options));
+    constexpr std::size_t kMany = 60;
+    for (std::size_t i = 0; i < kMany; ++i) w.send({.delay = 1h + 1min * static_cast<int>(i)});
+    w.stop(true);
+    reads.let_through = 10;
+    w.start();
+    std::vector<Delivery> got;
+    while (got.empty()) {
+      ASSERT_FALSE(reads.answers.empty());
+      reads.give_one();
+      w.clock().settle();
+      got = w.receive(kWorker, 1);
+    }
+    const auto released = w.run(w.bus().release(kWorker, {got[0].lease}, 10min));
+    ASSERT_TRUE(released.has_value());
+    Millis later = 10min;
+    if (moved) {
+      later = 30min;
+      const auto moving = w.start_task(w.bus().reschedule(got[0].id, w.now() + later));
+      w.clock().settle();
+    }
+    ASSERT_FALSE(w.bus().caught_up());
+    reads.answers.clear();
+    reads.let_through = INT_MAX;
+    w.crash();
+    w.start();
+    w.advance(1s);
+    ASSERT_TRUE(w.bus().caught_up());
+
+    EXPECT_EQ(w.get(got[0].id).state, MessageState::delayed);
+    EXPECT_FALSE(w.get(got[0].id).forced);
+    EXPECT_EQ(w.drain().size(), kMany - 1);
+    w.advance(later - 2s);
+    EXPECT_TRUE(w.drain().empty());
+    w.advance(2s);
+    EXPECT_EQ(w.drain().size(), 1u);
+    EXPECT_EQ(w.problems(), std::vector<std::string>{});
+  }
+}
+
+// D12, D22: everything is forced again before what was forced first has been sorted in.
+TEST(MessageBus, WhatIsForcedAgainMeanwhileIsDelivered) {
+  for (int let_through = 0; let_through < 40; ++let_through) {
+    World::Options options;
+    options.bus.chunk_rows = 4;
+    HeldReads reads;
+    reads.of(options);
+    World w(std::move(options));
+    constexpr std::size_t kMany = 30;
+    for (std::size_t i = 0; i < kMany; ++i) w.send({.delay = 1h + 1min * static_cast<int>(i)});
+    w.advance(1s);
+    reads.let_through = let_through;
+    const auto first = w.start_task(w.bus().force_deliver_all_delayed());
+    w.clock().settle();
+    const auto got = w.start_task(w.bus().receive({.recipient = kWorker, .max = 1}));
+    w.clock().settle();
+    // What somebody gives back for later is forced, too, though the sweep may have passed it.
+    const bool given_back = got.done() && !got.value()->empty();
+    if (given_back) w.start_task(w.bus().release(kWorker, {got.value()->at(0).lease}, 2h));
+    w.clock().settle();
+    const auto second = w.start_task(w.bus().force_deliver_all_delayed());
+    w.clock().settle();
+    reads.give_all();
+    w.advance(5s);
+    ASSERT_TRUE(first.done() && got.done() && second.done()) << let_through;
+    EXPECT_TRUE(w.bus().caught_up()) << let_through;
+    const std::size_t in_hand = given_back ? 0 : got.value()->size();
+    EXPECT_EQ(in_hand + w.drain().size(), kMany) << let_through;
+    EXPECT_EQ(w.bus().delayed_count(), 0) << let_through;
+    EXPECT_EQ(w.problems(), std::vector<std::string>{}) << let_through;
+  }
+}
+
+// D22, G14: much more is due than a mailbox holds, and the rest is on its way to the disk.
+TEST(MessageBus, WhatOverflowsWhileAllIsForcedIsCountedOnce) {
+  World::Options options;
+  options.bus.mailbox_max = 2;
+  options.bus.refill_rows = 3;
+  options.bus.chunk_rows = 4;
+  World w(std::move(options));
+  // Asleep before the timekeeper is, so that forcing finds everything due and nothing delivered.
+  const auto force_in_a_minute = [](World& world) -> Task<Result<std::int64_t>> {
+    Wake never;
+    co_await world.clock().sleep_until(world.clock().now().boot + 1min, never);
+    co_return co_await world.bus().force_deliver_all_delayed();
+  };
+  const auto forced = w.start_task(force_in_a_minute(w));
+  w.clock().settle();
+  constexpr std::size_t kMany = 40;
+  for (std::size_t i = 0; i < kMany; ++i) w.send({.delay = 1min});
+  w.send({.delay = 1h});
+  w.advance(1min + 1s);
+
+  ASSERT_TRUE(forced.done());
+  EXPECT_EQ(*forced.value(), 1);
+  EXPECT_EQ(w.counts().pending, static_cast<std::int64_t>(kMany + 1));
+  EXPECT_EQ(w.drain().size(), kMany + 1);
+  EXPECT_EQ(w.counts().pending, 0);
+  EXPECT_EQ(w.problems(), std::vector<std::string>{});
+}
+
 // D18
 TEST(MessageBus, AnAckDoesNotWaitForAllThatOverflowsIntoAnothersBacklog) {
   World::Options options;

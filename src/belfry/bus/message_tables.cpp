@@ -58,6 +58,7 @@ const store::Migration kMigrations[] = {
       CREATE INDEX backlog_expires ON backlog(expires_ms) WHERE expires_ms IS NOT NULL;
     )sql"},
     {5, "ALTER TABLE message ADD COLUMN session TEXT"},
+    {6, "CREATE TABLE exempt(sequence INTEGER PRIMARY KEY, bucket INTEGER NOT NULL)"},
 };
 
 constexpr std::int64_t kHourMs = 3'600'000;
@@ -152,6 +153,15 @@ void insert_backlog(Connection& connection, RecipientNumber recipient, const Ord
       recipient, order.order_ms, order.due_ms, order.sequence, late_ms, expires_ms);
 }
 
+// A message that gets a new time while a stop is still being swept up waits for that time, also if the process dies before
+// the sweep has ended.
+void exempt_from_sweep(Connection& connection, const CalendarRow& row) {
+  connection.run(
+      "INSERT OR REPLACE INTO exempt(sequence, bucket)"
+      " SELECT ?1, ?2 WHERE EXISTS(SELECT 1 FROM forced_stop WHERE swept = 0 AND up_to >= ?1)",
+      row.sequence, row.bucket);
+}
+
 CalendarRow read_calendar_row(const Rows& rows) {
   return {.bucket = rows.integer(0),
           .sequence = rows.integer(1),
@@ -200,6 +210,13 @@ BusState MessageTables::load(Connection& connection) {
   {
     auto rows = connection.query("SELECT up_to, at_ms FROM forced_stop WHERE swept = 0 ORDER BY up_to DESC LIMIT 1");
     if (rows.next()) state.forced = Forced{rows.integer(0), rows.integer(1)};
+  }
+  {
+    // What has ended or been delivered since has no row there any more.
+    auto rows = connection.query(
+        "SELECT d.bucket, d.sequence, d.due_ms, d.recipient, d.boot_due_ns, d.expires_ms FROM exempt e"
+        " CROSS JOIN due d ON d.bucket = e.bucket AND d.sequence = e.sequence");
+    while (rows.next()) state.exempt.push_back(read_calendar_row(rows));
   }
   auto rows = connection.query(
       "SELECT number, name, kind, created_ms, removed_ms, accepted, acked, cancelled, expired, dead, noted FROM recipient");
@@ -305,6 +322,7 @@ void MessageTables::revive(Connection& connection, const FoundMessage& found, co
                  target.sequence, target.due_ms, look_ms, kMovesBytesMax, to_ms(move.at), move.cause);
   --changes_[found.row.recipient].dead;
   insert_due(connection, target);
+  exempt_from_sweep(connection, target);
 }
 
 void MessageTables::drop_dead(Connection& connection, const FoundMessage& found, std::int64_t now_ms,
@@ -344,6 +362,7 @@ void MessageTables::reschedule(Connection& connection, const Location& from, con
                                std::optional<std::int64_t> look_ms, const Move& move) {
   remove_place(connection, target.sequence, target.recipient, from.place, from.order);
   insert_due(connection, target);
+  exempt_from_sweep(connection, target);
   connection.run("UPDATE message SET due_ms = ?2, look_ms = ?3, " BELFRY_ADD_MOVE " WHERE sequence = ?1",
                  target.sequence, target.due_ms, look_ms, kMovesBytesMax, to_ms(move.at), move.cause);
 }
@@ -386,6 +405,7 @@ void MessageTables::set_forced(Connection& connection, Forced forced) {
   // What an earlier stop forced and nobody has swept yet is swept together with this. Its moment is kept: `locate` finds
   // by it what was swept already.
   connection.run("UPDATE forced_stop SET swept = 1");
+  connection.run("DELETE FROM exempt");
   connection.run(
       "INSERT INTO forced_stop(up_to, at_ms) VALUES(?1, ?2)"
       " ON CONFLICT(up_to, at_ms) DO UPDATE SET swept = 0",
@@ -396,6 +416,7 @@ void MessageTables::forced_swept(Connection& connection) {
   // Kept while a backlog may hold rows of it: `locate` finds them by this moment.
   connection.run("UPDATE forced_stop SET swept = 1");
   connection.run("DELETE FROM forced_stop WHERE swept = 1 AND NOT EXISTS(SELECT 1 FROM backlog)");
+  connection.run("DELETE FROM exempt");
 }
 
 void MessageTables::begin_after(Connection& connection, std::int64_t sequence) {

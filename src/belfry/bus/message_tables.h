@@ -6,6 +6,7 @@
 //   backlog    pending messages of recipients that are far behind, in the order in which they will be received
 //   ended      how each message ended, by hour, so that old ones are dropped in ranges
 //   dead       dead letters; their message row stays
+//   exempt     those that got a new time while what a stop forced is still being swept up
 //   fresh_key, key_run, key_run_filter   the keys of idempotent sends (client_keys.h)
 //   recipient  who can receive, with counters: accepted = live + acked + cancelled + expired + dead (G14)
 // A live message has its message row and exactly one row in `due`, `backlog` or `dead`.
@@ -29,6 +30,7 @@ struct BusState {
   std::int64_t ahead_ms = 0;       // how far the calendar runs before the wall clock (timeline.h)
   bool clean_stop = true;
   std::optional<Forced> forced;
+  std::vector<CalendarRow> exempt;  // got a new time since, though they are older than that stop
   std::vector<RecipientRow> recipients;
 };
 
