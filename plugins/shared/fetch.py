@@ -62,9 +62,10 @@ def fetch(url, seconds, headers=None, body=None):
     def late(*_):
         raise TimeoutError
 
-    # The timeout of a socket is for each read; this is for all of it, so that a server cannot drip its answer for ever.
+    # The timeout of a socket is for each read; this is for all of it, so that a server cannot drip its answer for ever. It
+    # comes again: while it connects, Python takes it for the failure of one address and tries the next.
     signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)
     try:
         try:
             answer = opener.open(urllib.request.Request(url, data, given), timeout=seconds)

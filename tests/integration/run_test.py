@@ -314,6 +314,12 @@ class RunTest(unittest.TestCase):
         self.plugin("fresh", "echo '{\"success\":true,\"data\":2}'", description="changed")
         self.until(lambda: "changed" in json.dumps(self.server.call("GET", "/v1/tools")), "it was not read again")
         self.assertEqual(self.result_of(self.run_one("fresh", {}))["data"], 2)
+        schedule = {"oneOf": [{"type": "string"}]}
+        referring = {"schedule": schedule, "label": {"$ref": "#/properties/schedule/oneOf/0"}}
+        (self.plugins / "fresh" / "config.json").write_text(json.dumps({"name": "fresh", "inputSchema": {"properties": referring}}))
+        self.until(lambda: "local__fresh" not in names(), "it is still there")
+        self.plugin("fresh", "echo '{\"success\":true,\"data\":1}'")
+        self.until(lambda: "local__fresh" in names(), "it did not come back")
         (self.plugins / "fresh" / "config.json").write_text("{ broken")
         self.until(lambda: "local__fresh" not in names(), "it is still there")
         self.assertIn("fresh", self.server.wait_for_log("plugin.broken")["folder"])

@@ -218,7 +218,7 @@ void Runtime::Parts::open_runs() {
   const Locale locale = locale_of(options.config);
   times.emplace(
       clock, bus::TimeReader::Options{.zone = locale.zone, .zone_source = locale.source, .language = locale.language});
-  host.emplace(context, clock, plugin::HostOptions{.timezone = locale.zone.name(), .adopt_orphans = true});
+  host.emplace(context, clock, plugin::HostOptions{.timezone = tz_variable(locale.zone), .adopt_orphans = true});
   toolbox.emplace(*tools, *host);
   run::RunsOptions runs_options{.slots = options.config.tools_at_once,
                                 .overlays = options.config.overlays,

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
+
 namespace belfry::app {
 namespace {
 
@@ -33,6 +35,14 @@ when::Zone system_zone() {
     if (auto zone = when::Zone::named(name)) return *zone;
   }
   return *when::Zone::named("UTC");
+}
+
+std::string tz_variable(const when::Zone& zone) {
+  const std::string name = zone.name();
+  if (!name.starts_with('+') && !name.starts_with('-')) return name;
+  const std::string hours = name.substr(1, 2);
+  const std::string minutes = name.substr(4);
+  return fmt::format("<{0}{1}{2}>{3}{1}:{2}", name.front(), hours, minutes, name.front() == '+' ? '-' : '+');
 }
 
 Locale locale_of(const Config& config) {

@@ -24,14 +24,14 @@ Task<void> DueRows::stop() {
 }
 
 std::optional<Due> DueRows::next_due(const Now& now) const {
-  if (working_ || stopping_ || !next_ms_) return std::nullopt;
+  if (working_ || stopping_) return std::nullopt;
   if (not_before_ && *not_before_ > now.boot) return Due(*not_before_);
   if (pressing_ && pressing_(now)) return Due(now.boot);
-  return Due(wall_from_ms(*next_ms_));
+  return next_ms_ ? std::optional(Due(wall_from_ms(*next_ms_))) : std::nullopt;
 }
 
 Task<int> DueRows::fire_due(Now now, int) {
-  const bool due = next_ms_ && (wall_from_ms(*next_ms_) <= now.wall || (pressing_ && pressing_(now)));
+  const bool due = (next_ms_ && wall_from_ms(*next_ms_) <= now.wall) || (pressing_ && pressing_(now));
   const bool pausing = not_before_ && *not_before_ > now.boot;
   if (!due || pausing || working_ || stopping_) co_return 0;
   working_ = true;

@@ -23,7 +23,7 @@ class DueRows final : public DueSource {
 
   // There is a row that is due then.
   void note(std::int64_t ms);
-  // What else is reason to work at once; asked often.
+  // What else is reason to work at once, also if no row is known; asked often.
   void look_also(std::function<bool(const Now&)> pressing) { pressing_ = std::move(pressing); }
   // The work is about to read: from here on rows are noted anew.
   void begin_reading() { next_ms_.reset(); }

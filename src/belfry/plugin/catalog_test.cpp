@@ -211,6 +211,15 @@ TEST_F(PluginWatcherTest, EveryChangeOfAPluginIsNoticed) {
   expect_noticed([&] { fs::remove_all(root_ / "own" / "paint"); });
 }
 
+TEST_F(PluginWatcherTest, APluginWithVeryManyFoldersLeavesTheOthersTheirs) {
+  add("own", "many", R"({"name":"many"})");
+  for (int i = 0; i < 1'100; ++i) fs::create_directory(root_ / "own" / "many" / std::to_string(i));
+  add("bundled", "draw", R"({"name":"draw"})");
+  start({root_ / "own", root_ / "bundled"});
+
+  expect_noticed([&] { std::ofstream(root_ / "bundled" / "draw" / "config.json") << "{}"; });
+}
+
 TEST_F(PluginWatcherTest, AFolderThatComesLaterOrComesBackIsNoticed) {
   start({root_ / "later"});
 

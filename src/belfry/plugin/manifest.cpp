@@ -102,13 +102,14 @@ bool has_schedule_shape(json::Value schema) {
   return std::any_of(types.begin(), types.end(), fits);
 }
 
-std::string with_schedule(json::Value schema) {
+std::string with_schedule(json::Value schema, std::string_view schedule) {
   json::Writer out;
   out.object();
   const auto write_properties = [&](const std::vector<json::Member>& properties) {
     out.key("properties").object();
-    for (const json::Member& one : properties) out.key(one.key).raw(one.value.raw);
-    out.key("schedule").raw(kScheduleSchema).end();
+    for (const json::Member& one : properties)
+      if (one.key != "schedule") out.key(one.key).raw(one.value.raw);
+    out.key("schedule").raw(schedule).end();
   };
   bool written = false;
   for (const json::Member& member : json::every_member(schema)) {
@@ -148,13 +149,26 @@ Result<> settle_schedule(const Parameters& parameters, std::optional<bool> decla
     if (parameters.schedule)
       return wrong(
           R"("schedule": true, but the plugin has a parameter of its own called schedule; leave out one of them)");
-    plugin.parameters = compact(with_schedule(parameters.schema));
+    plugin.parameters = compact(with_schedule(parameters.schema, kScheduleSchema));
     plugin.takes_schedule = true;
   } else if (parameters.schedule && !declared) {
     if (!has_schedule_shape(*parameters.schedule))
       return wrong(fmt::format("inputSchema.properties.schedule says when to report, but {}", kScheduleShape));
     plugin.takes_schedule = true;
   }
+  return {};
+}
+
+// Arguments are checked when `schedule` has been cut out: what needs it there would refuse every call.
+Result<> check_without_schedule(json::Value schema, const CheckSchema& check_schema) {
+  const auto required = json::find(schema, "required");
+  const auto names =
+      required && required->kind == json::Kind::array ? json::elements(*required) : std::vector<json::Value>{};
+  if (std::ranges::any_of(names, [](json::Value name) { return is_type(name, "schedule"); }))
+    return wrong("inputSchema.required names schedule, which is the caller's to choose; leave it out there");
+  if (const auto fits = check_schema(with_schedule(schema, "true")); !fits)
+    return wrong("inputSchema: something refers to a part of schedule, which is cut out of the arguments: " +
+                 fits.error().detail);
   return {};
 }
 
@@ -228,6 +242,7 @@ Result<Plugin> read_config(const fs::path& folder, const std::string& text, cons
   BELFRY_TRY(const Parameters parameters, read_parameters(schema));
   BELFRY_CHECK(settle_schedule(parameters, declared, plugin));
   if (const auto fits = check_schema(plugin.parameters); !fits) return wrong("inputSchema: " + fits.error().detail);
+  if (plugin.takes_schedule) BELFRY_CHECK(check_without_schedule(schema, check_schema));
   return plugin;
 }
 

@@ -160,6 +160,25 @@ TEST(PluginManifest, TheStandardScheduleIsAddedIfItIsAskedFor) {
 }
 
 // F6
+TEST(PluginManifest, NothingElseMayNeedTheSchedule) {
+  for (const char* declared :
+       {R"(,"schedule":true,"inputSchema":{)", R"(,"inputSchema":{"properties":{"schedule":{"type":"string"}},)"})
+    expect_refused(fmt::format(R"({{"name":"draw"{}"required":["prompt","schedule"]}}}})", declared),
+                   "inputSchema.required names schedule");
+  const auto needs_it = [](std::string_view schema) -> Result<> {
+    if (schema.contains(R"("schedule":true)")) return fail(Errc::invalid_argument, "$ref leads nowhere");
+    return {};
+  };
+  const auto refers = read_manifest("/plugins/draw",
+                                    R"({"name":"draw","inputSchema":{"properties":{"schedule":{"type":"string"},
+    "label":{"$ref":"#/properties/schedule"}}}})",
+                                    "", needs_it);
+  ASSERT_FALSE(refers);
+  EXPECT_NE(refers.error().detail.find("refers to a part of schedule"), std::string::npos) << refers.error().detail;
+  EXPECT_NE(refers.error().detail.find("$ref leads nowhere"), std::string::npos) << refers.error().detail;
+}
+
+// F6
 TEST(PluginManifest, AScheduleOfThePluginsOwnStaysItsOwn) {
   const char* const own = R"("inputSchema":{"properties":{"schedule":{"type":"array"}}})";
 

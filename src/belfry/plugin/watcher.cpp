@@ -2,8 +2,12 @@
 
 #include <sys/inotify.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include <boost/asio/as_tuple.hpp>
 
@@ -18,6 +22,8 @@ namespace fs = std::filesystem;
 constexpr Millis kSettle{200};
 // A thousand folders and their watches are more than any set of plugins has.
 constexpr int kWatchesMax = 1'000;
+// In which others keep what they fetch or make: nobody edits there, and there may be thousands.
+constexpr std::array<std::string_view, 2> kOfOthers{"__pycache__", "node_modules"};
 
 constexpr std::uint32_t kChanges = IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | IN_ATTRIB |
                                    IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
@@ -29,7 +35,8 @@ std::vector<fs::path> watch_folders_in(int fd, const fs::path& folder, bool link
   for (fs::directory_iterator at(folder, ec), end; !ec && at != end && watches < kWatchesMax; at.increment(ec)) {
     std::error_code ignored;
     const std::string name = at->path().filename().string();
-    if (name.starts_with('.') || name == "__pycache__" || !at->is_directory(ignored)) continue;
+    if (name.starts_with('.') || std::ranges::find(kOfOthers, name) != kOfOthers.end() || !at->is_directory(ignored))
+      continue;
     if (!links && at->is_symlink(ignored)) continue;
     if (::inotify_add_watch(fd, at->path().c_str(), kChanges) < 0) continue;
     ++watches;
@@ -38,24 +45,27 @@ std::vector<fs::path> watch_folders_in(int fd, const fs::path& folder, bool link
   return out;
 }
 
-// Every plugin, and then what is in it: modules may stand in folders of their own.
-void watch_plugins(int fd, const fs::path& folder, int& watches) {
-  std::vector<fs::path> level = watch_folders_in(fd, folder, true, watches);
-  while (!level.empty()) {
-    std::vector<fs::path> next;
-    for (const fs::path& one : level)
-      for (fs::path& inner : watch_folders_in(fd, one, false, watches)) next.push_back(std::move(inner));
-    level = std::move(next);
-  }
+// One that is not there yet is noticed by the folder in which it will be.
+std::vector<fs::path> watch_plugins(int fd, const fs::path& folder, int& watches) {
+  if (::inotify_add_watch(fd, folder.c_str(), kChanges) >= 0) return watch_folders_in(fd, folder, true, watches);
+  ::inotify_add_watch(fd, folder.parent_path().c_str(), IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+  return {};
 }
 
-// One that is not there yet is noticed by the folder in which it will be.
-void watch(int fd, const fs::path& folder, int& watches) {
-  if (::inotify_add_watch(fd, folder.c_str(), kChanges) >= 0) {
-    watch_plugins(fd, folder, watches);
-  } else {
-    ::inotify_add_watch(fd, folder.parent_path().c_str(), IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+// Every plugin, and then what is in it, for modules may stand in folders of their own: level by level, so that one with
+// very many of them leaves the others theirs. False if there are more than can be watched.
+bool watch_all(int fd, const std::vector<fs::path>& folders) {
+  int watches = 0;
+  std::vector<fs::path> level;
+  for (const fs::path& folder : folders)
+    std::ranges::move(watch_plugins(fd, folder, watches), std::back_inserter(level));
+  while (!level.empty() && watches < kWatchesMax) {
+    std::vector<fs::path> next;
+    for (const fs::path& one : level)
+      std::ranges::move(watch_folders_in(fd, one, false, watches), std::back_inserter(next));
+    level = std::move(next);
   }
+  return watches < kWatchesMax;
 }
 
 }  // namespace
@@ -91,8 +101,11 @@ bool Watcher::renew() {
     return false;
   }
   events_.assign(fd);
-  int watches = 0;
-  for (const fs::path& folder : folders_) watch(fd, folder, watches);
+  const bool all = watch_all(fd, folders_);
+  if (!all && !std::exchange(too_many_, true))
+    log::warn("plugin.too_many_folders",
+              "the plugins have more folders than can be watched; changes deep in them are not noticed",
+              {{"watched", kWatchesMax}});
   return true;
 }
 

@@ -32,6 +32,7 @@ class Watcher {
   Pauses pauses_;
   TaskGroup tasks_;
   bool stopping_ = false;
+  bool too_many_ = false;  // has been said
 };
 
 }  // namespace belfry::plugin

@@ -171,11 +171,6 @@ bool Edit::settle(Step& step) {
   const bool done =
       std::ranges::all_of(step.plan.depends_on, [this](int one) { return is_final(at(one).feedback.state); });
   if (!done) return false;
-  // Somebody may have set the clock while it waited for others.
-  if (step.elapsed && step.feedback.feedback_at) {
-    *step.feedback.feedback_at += Millis{moment_.set_ms - step.set_ms};
-    step.set_ms = moment_.set_ms;
-  }
   make_ready(step.feedback, now_);
   note_time(step);
   put(step);

@@ -44,6 +44,7 @@ const store::Migration kMigrations[] = {
       CREATE TABLE run_tell(run INTEGER PRIMARY KEY);
       CREATE INDEX run_due_set ON run_due(set_ms) WHERE set_ms <> 0;
     )sql"},
+    {2, "CREATE INDEX run_step_blocked ON run_step(run, step) WHERE state = 'waiting' AND NOT ready"},
 };
 
 #define BELFRY_RUN_COLUMNS \
@@ -353,6 +354,11 @@ void RunTables::shift_elapsed(Connection& connection, std::int64_t set_ms) {
       set_ms);
   connection.run("UPDATE run_due SET due_ms = due_ms + ?1 - set_ms, set_ms = ?1 WHERE elapsed AND set_ms <> ?1",
                  set_ms);
+  // What waits for other steps has no row there yet.
+  connection.run(
+      "UPDATE run_step SET feedback_ms = feedback_ms + ?1 - set_ms, set_ms = ?1 WHERE state = 'waiting' AND NOT ready AND "
+      "elapsed AND feedback_ms IS NOT NULL AND set_ms <> ?1",
+      set_ms);
 }
 
 void RunTables::begin_life(Connection& connection) {

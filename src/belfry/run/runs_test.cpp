@@ -1048,6 +1048,26 @@ TEST_F(RunsTest, AClockThatIsSetDoesNotMoveTheRelativeTimeOfAStepThatWaitsForOth
   }
 }
 
+// F3, G13
+TEST_F(RunsTest, AClockThatWasSetDoesNotMoveItAfterARestartEither) {
+  w.set_plugins(
+      {make_plugin({.name = "again", .idempotent = true}), make_plugin({.name = "task2", .takes_schedule = true})});
+  takes("again", 30s);
+  takes("task2", 1s);
+  for (const Nanos step : {Nanos(1h), Nanos(-1h)}) {
+    const std::string id = begin(R"({"steps":[{"aiName":"local__again"},
+      {"aiName":"local__task2","draftArgs":{"schedule":"in 2 minutes"},"dependsOn":[0]}]})");
+    w.advance(10s);
+    w.clock().step_wall(step);
+    w.advance(2s);
+    w.restart();
+    w.advance(108s - 1ms);
+    EXPECT_EQ(state(id, 1), StepState::held) << step.count();
+    w.advance(1ms);
+    EXPECT_EQ(state(id, 1), StepState::reported) << step.count();
+  }
+}
+
 // F11
 TEST_F(RunsTest, ANoticeIsLoggedOnceAlsoIfSeveralComeTogether) {
   int notices = 0;
