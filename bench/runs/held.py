@@ -5,13 +5,15 @@
 
 Starts a server of its own with a plugin that stays (one process, many requests), has it do N jobs whose results are to be
 reported later, a few milliseconds apart, kills and starts the server while they are held, and reads the conversation by
-long polling like any client. Prints one JSON object a line.
+long polling like any client. Beside it, at the same pace, what a bare timer and one write to the disk take: that is the least
+that a result on time and on the disk can cost. Prints one JSON object a line.
 """
 
 import argparse
 import datetime
 import http.client
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -96,6 +98,28 @@ def read_lines(server, session, count):
     return late
 
 
+def raw_probe(folder, count, every):
+    """How late a sleeper is who writes a page and has it on the disk, in milliseconds."""
+    file = os.open(folder / "probe", os.O_CREAT | os.O_WRONLY)
+    os.pwrite(file, bytes(4096), 0)
+    os.fsync(file)
+    first, late = time.time() + 0.1, []
+    for i in range(count):
+        due = first + i * every
+        time.sleep(max(0, due - time.time()))
+        os.pwrite(file, bytes([i % 256]) * 4096, 0)
+        os.fdatasync(file)
+        late.append((time.time() - due) * 1000)
+    os.close(file)
+    return late
+
+
+def quantiles(late):
+    late = sorted(late)
+    return {"p50Ms": round(late[len(late) // 2], 2), "p99Ms": round(late[len(late) * 99 // 100], 2),
+            "worstMs": round(late[-1], 2)}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
@@ -126,10 +150,10 @@ def main():
         server = Server(flags.program, root)
         print(json.dumps({"restarted": {"startMs": round(server.started_ms, 1),
                                         "residentMiB": round(server.resident_mib(), 1)}}), flush=True)
-        late = sorted(read_lines(server, session, flags.runs))
-        print(json.dumps({"released": {"early": sum(1 for one in late if one < 0), "p50Ms": round(late[len(late) // 2], 2),
-                                       "p99Ms": round(late[len(late) * 99 // 100], 2), "worstMs": round(late[-1], 2),
-                                       "residentMiB": round(server.resident_mib(), 1)}}))
+        late = read_lines(server, session, flags.runs)
+        print(json.dumps({"released": {"early": sum(1 for one in late if one < 0), **quantiles(late),
+                                       "residentMiB": round(server.resident_mib(), 1)}}), flush=True)
+        print(json.dumps({"raw": quantiles(raw_probe(root, flags.runs, flags.every / 1000))}))
         server.process.terminate()
         server.process.wait()
 

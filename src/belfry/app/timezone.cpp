@@ -38,7 +38,7 @@ when::Zone system_zone() {
 }
 
 std::string tz_variable(const when::Zone& zone) {
-  const std::string name = zone.name();
+  const std::string& name = zone.name();
   if (!name.starts_with('+') && !name.starts_with('-')) return name;
   const std::string hours = name.substr(1, 2);
   const std::string minutes = name.substr(4);
