@@ -791,28 +791,41 @@ TEST(MessageBus, WhatIsSentWhileItsCrowdedSecondIsSplitEndsWithItsAck) {
   EXPECT_EQ(w.problems(), std::vector<std::string>{});
 }
 
+// After a stop that delivered many: one of them is in hand, the rest is still being sorted in.
+struct HalfSwept {
+  static constexpr std::size_t kMany = 200;
+  HeldReads reads;
+  World w{options()};
+  std::vector<Delivery> got;
+
+  HalfSwept() {
+    for (std::size_t i = 0; i < kMany; ++i) w.send({.delay = 1h + 1min * static_cast<int>(i)});
+    w.stop(true);
+    reads.let_through = 10;
+    w.start();
+    while (got.empty()) {
+      BELFRY_ASSERT(!reads.answers.empty());
+      reads.give_one();
+      w.clock().settle();
+      got = w.receive(kWorker, 1);
+    }
+  }
+  World::Options options() {
+    World::Options options;
+    options.bus.chunk_rows = 4;
+    reads.of(options);
+    return options;
+  }
+};
+
 // D18, D12, D16: what a stop forced is given back for later, and moved or cancelled, while the rest of it is still being
 // sorted in.
 TEST(MessageBus, WhatIsReleasedWhileAStopIsSortedInComesOnceAndAtItsTime) {
   enum class Then { nothing, moved, cancelled };
   for (const Then then : {Then::nothing, Then::moved, Then::cancelled}) {
-    World::Options options;
-    options.bus.chunk_rows = 4;
-    HeldReads reads;
-    reads.of(options);
-    World w(std::move(options));
-    constexpr std::size_t kMany = 200;
-    for (std::size_t i = 0; i < kMany; ++i) w.send({.delay = 1h + 1min * static_cast<int>(i)});
-    w.stop(true);
-    reads.let_through = 10;
-    w.start();
-    std::vector<Delivery> got;
-    while (got.empty()) {
-      ASSERT_FALSE(reads.answers.empty());
-      reads.give_one();
-      w.clock().settle();
-      got = w.receive(kWorker, 1);
-    }
+    HalfSwept half_swept;
+    auto& [reads, w, got] = half_swept;
+    constexpr std::size_t kMany = HalfSwept::kMany;
     ASSERT_FALSE(w.bus().caught_up());
     const auto released = w.run(w.bus().release(kWorker, {got[0].lease}, then == Then::cancelled ? 20s : 60s));
     ASSERT_TRUE(released.has_value());
@@ -867,23 +880,9 @@ TEST(MessageBus, WhatIsReleasedWhileAStopIsSortedInComesOnceAndAtItsTime) {
 // D1, D12, G4: the process dies while a stop is still being sorted in; what was given a later time meanwhile keeps it.
 TEST(MessageBus, WhatIsReleasedOrMovedWhileAStopIsSortedInKeepsItsTimeThroughACrash) {
   for (const bool moved : {false, true}) {
-    World::Options options;
-    options.bus.chunk_rows = 4;
-    HeldReads reads;
-    reads.of(options);
-    World w(std::move(options));
-    constexpr std::size_t kMany = 60;
-    for (std::size_t i = 0; i < kMany; ++i) w.send({.delay = 1h + 1min * static_cast<int>(i)});
-    w.stop(true);
-    reads.let_through = 10;
-    w.start();
-    std::vector<Delivery> got;
-    while (got.empty()) {
-      ASSERT_FALSE(reads.answers.empty());
-      reads.give_one();
-      w.clock().settle();
-      got = w.receive(kWorker, 1);
-    }
+    HalfSwept half_swept;
+    auto& [reads, w, got] = half_swept;
+    constexpr std::size_t kMany = HalfSwept::kMany;
     const auto released = w.run(w.bus().release(kWorker, {got[0].lease}, 10min));
     ASSERT_TRUE(released.has_value());
     Millis later = 10min;
