@@ -6,10 +6,12 @@
 Starts a server of its own with a plugin that stays (one process, many requests), has it do N jobs whose results are to be
 reported later, a few milliseconds apart, kills and starts the server while they are held, and reads the conversation by
 long polling like any client. Beside it, at the same pace, what a bare timer and one write to the disk take: that is the least
-that a result on time and on the disk can cost. Prints one JSON object a line.
+that a result on time and on the disk can cost. Where the machine is a guest, both are given a second time for the moments in
+which its host took no processor away (`calm`). Prints one JSON object a line.
 """
 
 import argparse
+import bisect
 import datetime
 import http.client
 import json
@@ -44,6 +46,26 @@ class Server:
     def resident_mib(self):
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
+
+
+class Host:
+    """Looks every 20 ms at how much time the host has stolen; the count has steps of 10 ms."""
+
+    def __init__(self):
+        self.times, self.stolen = [], []
+        threading.Thread(target=self.look, daemon=True).start()
+
+    def look(self):
+        while True:
+            self.stolen.append(int(Path("/proc/stat").read_text().split()[8]))
+            self.times.append(time.time())
+            time.sleep(0.02)
+
+    def calm(self, begin, end):
+        """True if nothing was stolen from the look before the beginning to the one after the end."""
+        first = bisect.bisect_left(self.times, begin) - 1
+        last = bisect.bisect_right(self.times, end)
+        return 0 <= first and last < len(self.times) and self.stolen[first] == self.stolen[last]
 
 
 def call(connection, method, path, body=None):
@@ -87,37 +109,45 @@ def count_open(connection, session):
 
 
 def read_lines(server, session, count):
-    """How late each line was, in milliseconds."""
-    connection, after, late = server.connect(), 0, []
-    while len(late) < count:
+    """When each line was due and when it came."""
+    connection, after, came = server.connect(), 0, []
+    while len(came) < count:
         page = call(connection, "GET", f"/v1/sessions/{session}/messages?after={after}&limit=500&waitMs=60000")["messages"]
         now = time.time()
         for line in page:
-            late.append((now - from_iso(line["dueAt"])) * 1000)
+            came.append((from_iso(line["dueAt"]), now))
             after = line["seq"]
-    return late
+    return came
 
 
 def raw_probe(folder, count, every):
-    """How late a sleeper is who writes a page and has it on the disk, in milliseconds."""
+    """When a sleeper was to write a page, and when it was on the disk."""
     file = os.open(folder / "probe", os.O_CREAT | os.O_WRONLY)
     os.pwrite(file, bytes(4096), 0)
     os.fsync(file)
-    first, late = time.time() + 0.1, []
+    first, came = time.time() + 0.1, []
     for i in range(count):
         due = first + i * every
         time.sleep(max(0, due - time.time()))
         os.pwrite(file, bytes([i % 256]) * 4096, 0)
         os.fdatasync(file)
-        late.append((time.time() - due) * 1000)
+        came.append((due, time.time()))
     os.close(file)
-    return late
+    return came
 
 
-def quantiles(late):
-    late = sorted(late)
+def quantiles(came):
+    late = sorted((at - due) * 1000 for due, at in came)
+    if not late:
+        return {}
     return {"p50Ms": round(late[len(late) // 2], 2), "p99Ms": round(late[len(late) * 99 // 100], 2),
             "worstMs": round(late[-1], 2)}
+
+
+def lateness(came, host):
+    time.sleep(0.1)  # until the host has been looked at after the last one
+    calm = [(due, at) for due, at in came if host.calm(due, at)]
+    return {"early": sum(1 for due, at in came if at < due), **quantiles(came), "calm": {"count": len(calm), **quantiles(calm)}}
 
 
 def main():
@@ -150,10 +180,10 @@ def main():
         server = Server(flags.program, root)
         print(json.dumps({"restarted": {"startMs": round(server.started_ms, 1),
                                         "residentMiB": round(server.resident_mib(), 1)}}), flush=True)
-        late = read_lines(server, session, flags.runs)
-        print(json.dumps({"released": {"early": sum(1 for one in late if one < 0), **quantiles(late),
-                                       "residentMiB": round(server.resident_mib(), 1)}}), flush=True)
-        print(json.dumps({"raw": quantiles(raw_probe(root, flags.runs, flags.every / 1000))}))
+        host = Host()
+        came = read_lines(server, session, flags.runs)
+        print(json.dumps({"released": {**lateness(came, host), "residentMiB": round(server.resident_mib(), 1)}}), flush=True)
+        print(json.dumps({"raw": lateness(raw_probe(root, flags.runs, flags.every / 1000), host)}))
         server.process.terminate()
         server.process.wait()
 
