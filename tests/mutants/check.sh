@@ -40,25 +40,26 @@ log=$scratch/log
 field() { sed -n "/^diff --git/q;s/^# $2: *//p" "$1" | head -n 1; }
 # How a patch is to be noticed: "test …", "browser …" or "python …"; empty if it does not say.
 way_of() { sed -n '/^diff --git/q;s/^# \(test\|browser\|python\): */\1 /p' "$1" | head -n 1; }
-# Those that take a browser need the program only, scripts of plugins nothing.
-target=
-program=$build/belfry
-for patch in "${patches[@]}"; do
-  case $(way_of "$patch") in
+# What a way needs to be built. Tests of units have names like Suite.ItDoesThis, others begin small: fuzz.json, integration.http.
+target_of() {
+  case $1 in
     'python '*) ;;
-    'browser '*) target=${target:-belfry} ;;
-    *) target=all ;;
+    'browser '*) echo belfry ;;
+    'test ^'[A-Z]* | 'test ^('[A-Z]*) echo belfry_tests ;;  # linking the other twenty programs takes longer than all the rest
+    *) echo all ;;
   esac
-done
-if [[ $target == belfry && -n ${BELFRY:-} ]]; then
+}
+mapfile -t targets < <(for patch in "${patches[@]}"; do target_of "$(way_of "$patch")"; done | sort -u)
+program=$build/belfry
+if [[ "${targets[*]}" == belfry && -n ${BELFRY:-} ]]; then
   program=$(realpath "$BELFRY")
   export BELFRY_SERVER_PANEL=$scratch/panel
 fi
 compile() {
-  if [[ -z $target ]]; then
+  if (( $# == 0 )); then
     return 0
   elif [[ $program == "$build/belfry" ]]; then
-    ninja -C "$build" -j2 "$target" >"$log" 2>&1
+    ninja -C "$build" -j2 "$@" >"$log" 2>&1
   else
     "$tree/panel/build.sh" "$scratch/panel" >"$log" 2>&1
   fi
@@ -78,9 +79,9 @@ run_test() {
   fi
 }
 
-if [[ -n $target ]]; then echo "building the tests without a mutant"; fi
-if [[ -n $target ]] && ! cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_FLAGS=-O1 -DBELFRY_TESTS=ON \
-  >"$log" 2>&1 || ! compile; then
+if (( ${#targets[@]} > 0 )); then echo "building the tests without a mutant"; fi
+if (( ${#targets[@]} > 0 )) && ! cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_FLAGS=-O1 -DBELFRY_TESTS=ON \
+  >"$log" 2>&1 || ! compile "${targets[@]}"; then
   tail -n 40 "$log"
   exit 1
 fi
@@ -116,7 +117,8 @@ caught=0
 for patch in "${ready[@]}"; do
   name=$(basename "$patch" .patch)
   git -C "$tree" apply "$patch"
-  if ! compile; then
+  # shellcheck disable=SC2046  # none or one word
+  if ! compile $(target_of "$(way_of "$patch")"); then
     row "$name" "DOES NOT BUILD" "$(grep -m 1 'error:' "$log" || true)"
     failed=1
   elif run_test "$(way_of "$patch")"; then
