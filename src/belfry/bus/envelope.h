@@ -26,6 +26,7 @@ struct Outgoing {
   std::string session_id;              // the conversation that it belongs to, if any
   Millis delay{0};                     // elapsed time; negative is none (D3)
   std::optional<WallTime> deliver_at;  // an instant on the wall clock instead of a delay
+  std::string schedule;                // the words that its time was given in, if any: a repeat has the same words
   std::optional<WallTime> expires_at;  // past it, the message ends `expired` instead of being delivered (D23)
   std::string key;                     // the client's name for this send: a repeat makes no second message (D17)
   // Belfry's own name for it, which no client can use: a repeat makes no second message, whatever stands in it.

@@ -221,6 +221,9 @@ Task<Result<>> MessageBus::retry(MessageId id) {
     if (MessageTables::is_removed(connection, found->row.recipient))
       return fail(Errc::unknown_recipient,
                   fmt::format("the recipient of message {} was removed: send it anew, or drop it", to_text(id)));
+    if (const auto expires_ms = found->row.body.expires_ms; expires_ms && *expires_ms <= now_ms)
+      return fail(Errc::wrong_state, fmt::format("message {} was good until {} only: send it anew, or drop it",
+                                                 to_text(id), to_iso(wall_from_ms(*expires_ms))));
     const CalendarRow target{place.bucket.key(),   id.sequence,  now_ms,
                              found->row.recipient, std::nullopt, found->row.body.expires_ms};
     tables_.revive(connection, *found, target, place.look_ms, move);

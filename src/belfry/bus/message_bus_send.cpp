@@ -14,10 +14,12 @@ namespace {
 // A body is kept in memory if its message is received or due within the time that the calendar is read ahead.
 constexpr Millis kNear{15'000};
 
-// What makes two sends under one key the same send.
+// What makes two sends under one key the same send: what was asked for. "In 5 minutes" is the same a second later.
 std::int64_t body_fingerprint(const Outgoing& message) {
-  std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", message.to, message.task_id, message.delay.count(),
-                                message.deliver_at ? to_ms(*message.deliver_at) : -1,
+  const std::string time = message.schedule.empty() ? fmt::format("{}\n{}", message.delay.count(),
+                                                                  message.deliver_at ? to_ms(*message.deliver_at) : -1)
+                                                    : "schedule\n" + message.schedule;
+  std::string all = fmt::format("{}\n{}\n{}\n{}\n{}", message.to, message.task_id, time,
                                 message.expires_at ? to_ms(*message.expires_at) : -1,
                                 message.session_id.empty() ? "" : message.session_id + "\n");
   all += message.payload;
@@ -52,7 +54,9 @@ class MessageBus::SendWork final : public store::Work {
   SendWork(MessageBus& bus, MessageRow message) : bus_(bus), row(std::move(message)) {}
 
   void apply(store::Connection& connection) override {
-    outcome = bus_.tables_.insert(connection, row, row.body.created_ms - bus_.options_.retention.count());
+    const std::int64_t not_before_ms = row.body.created_ms - bus_.options_.retention.count();
+    outcome = refusal ? bus_.tables_.repeated(connection, row, not_before_ms).value_or(InsertOutcome{})
+                      : bus_.tables_.insert(connection, row, not_before_ms);
   }
   void done(Result<> result) override { bus_.sent(*this, std::move(result)); }
   std::size_t bytes() const override { return row.body.payload.size() + 200; }
@@ -65,6 +69,7 @@ class MessageBus::SendWork final : public store::Work {
   bool immediate = true;
   Millis delay{0};  // as it was asked for
   std::vector<std::string> warnings;
+  std::optional<Error> refusal;  // what a new message is refused for, while a repeat of one that was taken is not
   SendDone finish;
   InsertOutcome outcome;
 };
@@ -109,9 +114,13 @@ Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing mes
       warnings.push_back(fmt::format("the delay reaches past the end of the calendar; delivery is at {}", to_iso(due)));
     row.boot_due_ns = timeline.boot_due(due).time_since_epoch().count();
   }
-  if (message.expires_at && *message.expires_at <= due)
-    return fail(Errc::invalid_argument,
-                fmt::format("expiresAt {} is not after the delivery at {}", to_iso(*message.expires_at), to_iso(due)));
+  const bool keyed = !message.key.empty() || !message.once.empty();
+  std::optional<Error> refusal;
+  if (message.expires_at && *message.expires_at <= due) {
+    refusal = Error{Errc::invalid_argument, fmt::format("expiresAt {} is not after the delivery at {}",
+                                                        to_iso(*message.expires_at), to_iso(due))};
+    if (!keyed) return std::unexpected(std::move(*refusal));
+  }
 
   row.recipient = recipient->row.number;
   if (immediate && recipient->mailbox.unread > 0 &&
@@ -122,7 +131,7 @@ Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing mes
     row.place = place.bucket.key();
     row.look_ms = place.look_ms;
   }
-  if (!message.key.empty() || !message.once.empty()) row.key = client_key(message);
+  if (keyed) row.key = client_key(message);
   row.body = {.sender = std::move(message.from),
               .task = std::move(message.task_id),
               .session = std::move(message.session_id),
@@ -135,6 +144,7 @@ Result<std::unique_ptr<MessageBus::SendWork>> MessageBus::make_send(Outgoing mes
   work->immediate = immediate;
   work->delay = message.deliver_at ? due - created : message.delay;
   work->warnings = std::move(warnings);
+  work->refusal = std::move(refusal);
   return work;
 }
 
@@ -251,15 +261,18 @@ void MessageBus::sent(SendWork& work, Result<> outcome) {
     tasks_.spawn("client keys", write_key_run());
   }
   if (!outcome) return work.finish(std::unexpected(std::move(outcome).error()));
+  if (work.refusal && !work.outcome.conflict && !work.outcome.repeated)
+    return work.finish(std::unexpected(std::move(*work.refusal)));
   if (work.outcome.conflict)
     return work.finish(fail(Errc::key_conflict, fmt::format("the key was used for another message, {}",
                                                             to_text(MessageId{work.outcome.sequence}))));
-  Sent result{.id = {work.outcome.sequence}, .warnings = std::move(work.warnings)};
+  Sent result{.id = {work.outcome.sequence}};
   if (work.outcome.repeated) {
-    result.repeated = true;
+    result.repeated = true;  // what could be said against a message of now does not concern it
     if (work.outcome.scheduled_ms) result.scheduled_at = wall_from_ms(*work.outcome.scheduled_ms);
     return work.finish(std::move(result));
   }
+  result.warnings = std::move(work.warnings);
 
   const Now now = clock_.now();
   Body& body = work.row.body;

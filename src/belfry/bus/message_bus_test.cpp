@@ -7,6 +7,7 @@
 
 #include "belfry/base/assert.h"
 #include "belfry/base/log.h"
+#include "belfry/bus/send_request.h"
 #include "tests/support/world.h"
 
 namespace belfry::bus {
@@ -696,6 +697,7 @@ TEST(MessageBus, AfterAStopADeepQueueComesInOrderAndWhole) {
 // Keeps back what the store answers to reads, from a certain one on.
 struct HeldReads {
   int let_through = INT_MAX;
+  bool newest_first = false;
   std::deque<std::move_only_function<void()>> answers;
 
   void of(World::Options& options) {
@@ -709,8 +711,12 @@ struct HeldReads {
     };
   }
   void give_one() {
-    auto answer = std::move(answers.front());
-    answers.pop_front();
+    auto answer = std::move(newest_first ? answers.back() : answers.front());
+    if (newest_first) {
+      answers.pop_back();
+    } else {
+      answers.pop_front();
+    }
     answer();
   }
   void give_all() {
@@ -721,17 +727,20 @@ struct HeldReads {
 
 // D7, D12: the same, whatever has been read when somebody receives.
 TEST(MessageBus, AfterAStopADeepQueueComesInOrderHoweverSlowlyItIsRead) {
-  for (int let_through = 0; let_through < 30; ++let_through) {
+  for (int round = 0; round < 120; ++round) {
+    const int let_through = round / 4;
+    const bool only_others_are_forced = round % 4 >= 2;
     World::Options options;
     options.bus.mailbox_max = 2;
     options.bus.refill_rows = 3;
     options.bus.chunk_rows = 2;
     HeldReads reads;
+    reads.newest_first = round % 2 == 1;
     reads.of(options);
     World w(std::move(options));
     std::vector<MessageId> sent;
     for (int i = 0; i < 10; ++i) sent.push_back(w.send({}).id);
-    sent.push_back(w.send({.delay = 1h}).id);
+    if (!only_others_are_forced) sent.push_back(w.send({.delay = 1h}).id);
     w.add("other");  // whose messages are the last to be sorted in
     for (int i = 0; i < 6; ++i) w.send({.to = "other", .delay = 2h});
     w.advance(1s);
@@ -757,7 +766,7 @@ TEST(MessageBus, AfterAStopADeepQueueComesInOrderHoweverSlowlyItIsRead) {
     reads.give_all();
     w.advance(100ms);  // less than a tick: nothing is looked for again
     for (int i = 0; i < 10; ++i) receive();
-    EXPECT_EQ(came, sent) << let_through;
+    EXPECT_EQ(came, sent) << round;
   }
 }
 
@@ -1099,6 +1108,73 @@ TEST(MessageBus, SameKeyAndBodyIsTheSameMessageAndAnotherBodyAConflict) {
   EXPECT_NE(w.send({.from = "other", .payload = "1", .delay = 1h, .key = "k"}).id, first.id);
 }
 
+// D17, D23: the answer to the first send was lost, and meanwhile its time has come or gone.
+TEST(MessageBus, ARepeatIsNotRefusedForWhatWasRightAtTheFirstSend) {
+  World w;
+  const Outgoing soon{.to = kWorker, .payload = "1", .delay = 2s, .expires_at = w.now() + 3s, .key = "soon"};
+  const Outgoing past{.to = kWorker, .payload = "1", .deliver_at = w.now() + 2s, .key = "at two"};
+  const Sent first = w.send(soon);
+  const Sent second = w.send(past);
+  for (const Nanos later : {Nanos{2s}, Nanos{10s}}) {
+    w.advance(later);
+    const Sent again = w.send(soon);
+    EXPECT_EQ(again.id, first.id);
+    EXPECT_EQ(again.scheduled_at, first.scheduled_at);
+    EXPECT_EQ(w.send(past).id, second.id);
+    EXPECT_EQ(w.send(past).warnings, std::vector<std::string>{});
+  }
+  EXPECT_EQ(w.bus().totals().accepted, 2);
+  Outgoing another = soon;
+  another.payload = "2";
+  EXPECT_EQ(w.try_send(another).error().code, Errc::key_conflict);
+  another.key = "a new one";
+  EXPECT_EQ(w.try_send(another).error().code, Errc::invalid_argument);
+  EXPECT_EQ(w.problems(), std::vector<std::string>{});
+}
+
+// D17, W
+TEST(MessageBus, ARepeatIsRecognizedByTheWordsOfItsTime) {
+  World w;
+  const TimeReader times(w.clock(), {});
+  const auto send = [&](const std::string& when) {
+    SendRequest request;
+    request.message = {.to = kWorker, .payload = "1", .key = when.substr(0, 2)};
+    request.schedule = TimeText{.text = when};
+    EXPECT_TRUE(resolve_schedule(request, times));
+    return w.try_send(request.message);
+  };
+  for (const char* when : {"in 5 minutes", "tomorrow at 9"}) {
+    const auto first = send(when);
+    ASSERT_TRUE(first) << when;
+    w.advance(1s);
+    const auto again = send(when);
+    ASSERT_TRUE(again) << again.error().detail;
+    EXPECT_EQ(again->id, first->id);
+    EXPECT_EQ(again->scheduled_at, first->scheduled_at);
+  }
+  EXPECT_EQ(send("in 6 minutes").error().code, Errc::key_conflict);
+}
+
+// D1, W: elapsed time is elapsed time, in numbers and in words.
+TEST(MessageBus, InFiveMinutesIsFiveMinutesHoweverTheClockIsSet) {
+  World w;
+  const TimeReader times(w.clock(), {});
+  for (const char* when : {"in 5 minutes", "5分钟后", "tomorrow at 9"}) {
+    SendRequest request;
+    request.message = {.to = kWorker, .payload = "1"};
+    request.schedule = TimeText{.text = when};
+    ASSERT_TRUE(resolve_schedule(request, times)) << when;
+    w.send(request.message);
+  }
+  w.clock().step_wall(24h);
+  w.advance(2s);
+  EXPECT_EQ(w.ack(w.receive(kWorker, 10)), 1) << "tomorrow has come";
+  w.advance(5min - 2s - 1ms);
+  EXPECT_EQ(w.receive(kWorker, 10).size(), 0u);
+  w.advance(1ms);
+  EXPECT_EQ(w.receive(kWorker, 10).size(), 2u);
+}
+
 // D17
 TEST(MessageBus, TwinsWithOneKeyInOneGroupMakeOneMessage) {
   World w;
@@ -1186,6 +1262,23 @@ TEST(MessageBus, AfterFiveAttemptsAMessageIsADeadLetterThatCanBeRetriedOrDropped
   EXPECT_EQ(w.bus().totals().dead, 0);
   EXPECT_EQ(w.bus().totals().cancelled, 1);
   EXPECT_TRUE(w.problems().empty());
+}
+
+// D18, D23
+TEST(MessageBus, ADeadLetterThatHasExpiredIsNotRevivedAndStays) {
+  World w;
+  const Sent sent = w.send({.expires_at = w.now() + 1h});
+  for (int attempt = 1; attempt <= 5; ++attempt) {
+    ASSERT_EQ(w.receive().size(), 1u);
+    w.advance(30s);
+  }
+  ASSERT_EQ(w.bus().totals().dead, 1);
+  w.advance(1h);
+  const auto retried = w.run(w.bus().retry(sent.id));
+  ASSERT_FALSE(retried);
+  EXPECT_EQ(retried.error().code, Errc::wrong_state);
+  EXPECT_EQ(w.run(w.bus().get(sent.id))->state, MessageState::dead);
+  EXPECT_EQ(w.problems(), std::vector<std::string>{});
 }
 
 // D18

@@ -236,12 +236,18 @@ BusState MessageTables::load(Connection& connection) {
   return state;
 }
 
+std::optional<InsertOutcome> MessageTables::repeated(Connection& connection, const MessageRow& row,
+                                                     std::int64_t keys_not_before_ms) {
+  if (!row.key) return std::nullopt;
+  const auto used = keys_.find(connection, row.key->name, keys_not_before_ms);
+  if (!used) return std::nullopt;
+  if (used->body != row.key->body) return InsertOutcome{.sequence = used->sequence, .conflict = true};
+  return InsertOutcome{.sequence = used->sequence, .repeated = true, .scheduled_ms = used->scheduled_ms};
+}
+
 InsertOutcome MessageTables::insert(Connection& connection, const MessageRow& row, std::int64_t keys_not_before_ms) {
+  if (const auto first = repeated(connection, row, keys_not_before_ms)) return *first;
   if (row.key) {
-    if (const auto used = keys_.find(connection, row.key->name, keys_not_before_ms)) {
-      if (used->body != row.key->body) return {.sequence = used->sequence, .conflict = true};
-      return {.sequence = used->sequence, .repeated = true, .scheduled_ms = used->scheduled_ms};
-    }
     const bool delayed = row.body.due_ms > row.body.created_ms;
     keys_.add(connection, {.name = row.key->name,
                            .body = row.key->body,

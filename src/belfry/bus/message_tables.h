@@ -82,6 +82,9 @@ class MessageTables final : public store::GroupHook {
 
   // Writes; what they change in the counters is summed up and written once a group.
   InsertOutcome insert(store::Connection& connection, const MessageRow& row, std::int64_t keys_not_before_ms);
+  // What `insert` says if the key was used before.
+  std::optional<InsertOutcome> repeated(store::Connection& connection, const MessageRow& row,
+                                        std::int64_t keys_not_before_ms);
   // False if it had ended already.
   bool end(store::Connection& connection, const EndedRow& row);
   // Fills in what the caller does not know (times, sender) from the message row. False if there is no such message.

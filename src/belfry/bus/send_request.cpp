@@ -77,6 +77,8 @@ Result<SendRequest> read_send(const json::Fields& fields) {
     return fail(Errc::invalid_argument, "schedule stands beside deliverAt or delayMs; one message has one time");
   if (const auto delay = fields.find("delayMs")) {
     DelayReading reading = read_delay(*delay);
+    if (!reading.warning.empty() && message.deliver_at)
+      return fail(Errc::invalid_argument, "delayMs and deliverAt were both given; one message has one time");
     message.delay = reading.delay;
     if (!reading.warning.empty()) request.warnings.push_back(std::move(reading.warning));
   }
@@ -90,8 +92,15 @@ Result<SendRequest> read_send(const json::Fields& fields) {
 
 Result<> resolve_schedule(SendRequest& request, const TimeReader& times) {
   if (!request.schedule) return {};
-  BELFRY_TRY(request.understood, times.read_schedule(*request.schedule));
-  request.message.deliver_at = request.understood->at;
+  const TimeText& wanted = *request.schedule;
+  BELFRY_TRY(Scheduled scheduled, times.read_schedule(wanted));
+  if (scheduled.after) {
+    request.message.delay = *scheduled.after;
+  } else {
+    request.message.deliver_at = scheduled.reading.at;
+  }
+  request.message.schedule = fmt::format("{}\n{}\n{}", wanted.text, wanted.timezone, wanted.language);
+  request.understood = std::move(scheduled.reading);
   return {};
 }
 

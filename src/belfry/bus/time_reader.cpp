@@ -3,6 +3,12 @@
 #include <fmt/format.h>
 
 namespace belfry::bus {
+namespace {
+
+// What a text about time must do to be one about elapsed time: move with the clock.
+constexpr Millis kNudge{61'000};
+
+}  // namespace
 
 Result<when::Reading> TimeReader::read(const TimeText& wanted) const {
   when::Zone zone = options_.zone;
@@ -29,6 +35,18 @@ Result<when::Reading> TimeReader::read_moment(const TimeText& wanted, std::strin
     return fail(Errc::invalid_argument,
                 fmt::format("{}: it happens once, and this comes again; name one time, like \"tomorrow at 9\"", field));
   return reading;
+}
+
+Result<Scheduled> TimeReader::read_schedule(TimeText wanted) const {
+  const WallTime now = wanted.now.value_or(round_down(clock_.now().wall));
+  wanted.now = now;
+  BELFRY_TRY(when::Reading reading, read_moment(wanted, "schedule"));
+  wanted.now = now + kNudge;
+  const auto later = read_moment(wanted, "schedule");
+  Scheduled scheduled{.reading = std::move(reading), .after = std::nullopt};
+  const WallTime at = scheduled.reading.at;
+  if (later && later->at - at == kNudge) scheduled.after = std::max(Millis{0}, Millis{at - now});
+  return scheduled;
 }
 
 }  // namespace belfry::bus

@@ -18,6 +18,12 @@ struct TimeText {
   bool strict = false;
 };
 
+// When a message is to be delivered, and by which clock.
+struct Scheduled {
+  when::Reading reading;
+  std::optional<Millis> after;  // so long from now, however clocks are set: "in 5 minutes". None for a time of day
+};
+
 class TimeReader {
  public:
   struct Options {
@@ -31,7 +37,7 @@ class TimeReader {
   // One moment, as the named field gives it: something that comes again is refused.
   Result<when::Reading> read_moment(const TimeText& wanted, std::string_view field) const;
   // When a message is to be delivered.
-  Result<when::Reading> read_schedule(const TimeText& wanted) const { return read_moment(wanted, "schedule"); }
+  Result<Scheduled> read_schedule(TimeText wanted) const;
 
  private:
   Clock& clock_;

@@ -24,8 +24,6 @@ constexpr std::size_t kRemovedAtOnce = 20;
 constexpr std::int64_t kAtOnce = 0;
 // As good as for ever: whoever waits so long is woken, looks and waits again.
 constexpr Nanos kLong = std::chrono::hours{24};
-// What a text about time must do to be one about elapsed time: move with the clock.
-constexpr Millis kNudge{61'000};
 
 std::unexpected<Error> no_run(const std::string& id) {
   return fail(Errc::not_found, fmt::format("there is no run \"{}\"", shortened(id, kIdBytesMax)));
@@ -129,16 +127,12 @@ Task<void> Runs::stop(BootTime deadline) {
 
 // --- what is wanted ---
 
-// A text that moves with the clock is about elapsed time: "in 5 minutes" does, "tomorrow at 9" does not.
 Result<Appointment> Runs::appoint(const Schedule& schedule, WallTime from) const {
-  bus::TimeText text = time_text(schedule, from);
-  const auto reading = parts_.times.read_schedule(text);
-  if (!reading) return fail(Errc::invalid_schedule, reading.error().detail);
-  text.now = from + kNudge;
-  const auto later = parts_.times.read_schedule(text);
-  return Appointment{.at = reading->at,
-                     .delay = std::max(Millis{0}, Millis{reading->at - from}),
-                     .elapsed = later && later->at - reading->at == kNudge};
+  const auto scheduled = parts_.times.read_schedule(time_text(schedule, from));
+  if (!scheduled) return fail(Errc::invalid_schedule, scheduled.error().detail);
+  const WallTime at = scheduled->reading.at;
+  return Appointment{
+      .at = at, .delay = std::max(Millis{0}, Millis{at - from}), .elapsed = scheduled->after.has_value()};
 }
 
 Readings Runs::readings(const Run& run) const {
@@ -147,8 +141,8 @@ Readings Runs::readings(const Run& run) const {
     if (!step.plan.schedule || step.plan.schedule->from_step || !step.feedback.feedback_at) continue;
     // The moment from which it was counted is not kept, but follows from what is.
     const WallTime from = step.delay > Millis{0} ? *step.feedback.feedback_at - step.delay : run.created_at;
-    if (auto reading = parts_.times.read_schedule(time_text(*step.plan.schedule, from)))
-      all.emplace(step.index, std::move(*reading));
+    if (auto scheduled = parts_.times.read_schedule(time_text(*step.plan.schedule, from)))
+      all.emplace(step.index, std::move(scheduled->reading));
   }
   return all;
 }

@@ -135,7 +135,7 @@ void MessageRoutes::add_to(Router& router) {
     return [this, handler](Request request) { return (this->*handler)(std::move(request)); };
   };
   router.add(Method::post, "/v1/messages", bound(&MessageRoutes::send));
-  router.add(Method::get, "/v1/messages", bound(&MessageRoutes::list));
+  router.add(Method::get, "/v1/messages?", bound(&MessageRoutes::list));
   router.add_stream(
       Method::post, "/v1/messages:batch",
       [this](Request request, Exchange& exchange) { return send_batch(std::move(request), exchange); }, kBatchBytesMax);
@@ -258,8 +258,12 @@ Task<Response> MessageRoutes::move(Request request) {
   if (wanted->schedule) {
     auto read = times_.read_schedule(*wanted->schedule);
     if (!read) co_return error_response(read.error());
-    reading = std::move(*read);
-    wanted->deliver_at = reading->at;
+    reading = std::move(read->reading);
+    if (read->after) {
+      wanted->delay = *read->after;
+    } else {
+      wanted->deliver_at = reading->at;
+    }
   }
   std::vector<std::string> warnings;
   Result<bus::MessageInfo> info;
@@ -270,6 +274,9 @@ Task<Response> MessageRoutes::move(Request request) {
     info = co_await bus_.reschedule(*id, *wanted->deliver_at);
   } else {
     info = co_await bus_.reschedule_after(*id, wanted->delay);
+    if (info && info->deliver_at == kLatestTime)
+      warnings.push_back(
+          fmt::format("the delay reaches past the end of the calendar; delivery is at {}", to_iso(info->deliver_at)));
   }
   if (!info) co_return error_response(info.error());
   std::optional<wire::Understood> how;

@@ -157,8 +157,11 @@ class RescheduleMessage final : public Tool {
       co_return writer.end().take();
     }
     if (schedule->timezone.empty()) schedule->timezone = context.timezone;
-    BELFRY_CO_TRY(const when::Reading reading, around_.times.read_schedule(*schedule));
-    BELFRY_CO_TRY(const bus::MessageInfo info, co_await around_.bus.reschedule(id, reading.at));
+    BELFRY_CO_TRY(const bus::Scheduled scheduled, around_.times.read_schedule(*schedule));
+    const when::Reading& reading = scheduled.reading;
+    BELFRY_CO_TRY(const bus::MessageInfo info, scheduled.after
+                                                   ? co_await around_.bus.reschedule_after(id, *scheduled.after)
+                                                   : co_await around_.bus.reschedule(id, reading.at));
     writer.field("scheduledDeliveryTime", to_iso(info.deliver_at));
     bus::write_understood(writer, bus::Understood{reading, schedule->text});
     co_return writer.end().take();
