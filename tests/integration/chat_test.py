@@ -148,7 +148,7 @@ class Conversations(ChatCase):
         self.assertIn("POST /v1/sessions", answer["message"])
         for sender in ({}, {"from": "user"}):
             body = {"to": "ann", "payload": {"text": "psst"}, **sender}
-            answer = self.refusal(self.server.request("POST", "/v1/messages", body), 501, "unsupported")
+            answer = self.refusal(self.server.request("POST", "/v1/messages", body), 409, "wrong_state")
             self.assertIn("POST /v1/sessions/{id}/messages", answer["message"])
         for text in ("one", "two"):
             self.server.call("POST", "/v1/messages", {"to": "user", "payload": {"text": text}}, 201)
@@ -521,8 +521,8 @@ class Agents(ChatCase):
         self.assertEqual(counts["pending"] + counts["delayed"], 1)
         self.belfry("agents", "start", "parrot")
         self.assertEqual(self.lines(3, wait=PATIENCE * 1000 // 2, session=session)[0]["text"], "are you there?")
-        self.refusal(self.server.request("POST", "/v1/agents", {"id": "x", "kind": "robot"}), 501, "unsupported")
-        self.refusal(self.server.request("POST", "/v1/agents/bot:stop", {}), 501, "unsupported")
+        self.refusal(self.server.request("POST", "/v1/agents", {"id": "x", "kind": "robot"}), 400, "invalid_argument")
+        self.refusal(self.server.request("POST", "/v1/agents/bot:stop", {}), 409, "wrong_state")
 
 
 if __name__ == "__main__":

@@ -513,7 +513,25 @@ class BadInput(Case):
         self.refused({"max": 1, "wait": 5}, "unknown_field", path="/v1/mailboxes/worker:receive")
         self.refused({"ids": []}, "unknown_field", path="/v1/mailboxes/worker:ack")
         self.refusal(self.server.request("GET", "/v1/messages?sate=dead"), 400, "unknown_field")
+        self.refused({"to": "worker", "payload": 1}, "unknown_field", path="/v1/messages?delayMs=5000")
+        self.refusal(self.server.request("GET", "/v1/mailboxes/worker?state=dead"), 400, "unknown_field")
+        self.refused({"x": 1}, "unknown_field", path="/v1/agents/worker:stop")
+        self.refused(b"{bad", "invalid_json", path="/v1/agents/worker:start")
         self.refusal(self.server.request("PATCH", "/v1/messages/0000000000000", {"schedule": "soon"}), 400, "invalid_id")
+
+    # D18
+    def test_an_answer_that_was_not_sent_is_no_attempt(self):
+        sent = self.server.call("POST", "/v1/messages", {"to": "worker", "payload": "hello"}, 201)["messageId"]
+        for _ in range(6):
+            with socket.create_connection(("127.0.0.1", self.server.port)) as client:
+                # The request and the end of it in one piece: whoever is gone by the time of the answer has not seen it.
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+                client.sendall(b"POST /v1/mailboxes/worker:receive HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+                               b"Content-Length: 2\r\n\r\n{}" % self.server.port)
+                client.shutdown(socket.SHUT_WR)
+                self.assertEqual(client.recv(4096), b"")
+        message = self.server.call("GET", f"/v1/messages/{sent}")
+        self.assertEqual((message["state"], message["attempts"]), ("pending", 0))
 
     # D14
     def test_ids_and_recipients(self):
@@ -522,7 +540,8 @@ class BadInput(Case):
             self.refused({"to": name, "payload": 1}, "invalid_id")
             self.refused({"id": name}, "invalid_id", path="/v1/agents")
         self.refused({"to": "worker", "payload": 1, "from": "Nobody!"}, "invalid_id")
-        self.refused({"id": "x", "kind": "robot"}, "unsupported", 501, path="/v1/agents")
+        self.refused({"id": "x", "kind": "robot"}, "invalid_argument", path="/v1/agents")
+        self.refusal(self.server.request("PATCH", "/v1/agents/worker", {"prompt": "x"}), 409, "wrong_state")
         self.refusal(self.server.request("GET", "/v1/messages/nonsense"), 400, "invalid_id")
         self.refusal(self.server.request("GET", "/v1/messages?to=No"), 400, "invalid_id")
         self.refusal(self.server.request("GET", "/v1/mailboxes/nobody"), 404, "unknown_recipient")

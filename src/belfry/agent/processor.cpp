@@ -159,7 +159,7 @@ Task<void> Processor::stop(BootTime deadline) {
 Task<Result<>> Processor::set_stopped(std::string name, bool stopped) {
   BELFRY_CO_TRY(const bus::RecipientRow row, bus_.recipient(name));
   if (!kinds_.contains(row.kind))
-    co_return fail(Errc::unsupported, fmt::format("\"{}\" is not run by Belfry; whoever runs it can stop it", name));
+    co_return fail(Errc::wrong_state, fmt::format("\"{}\" is not run by Belfry; whoever runs it can stop it", name));
   auto job = [number = row.number, stopped](store::Connection& connection) -> Result<> {
     if (stopped) {
       connection.run("INSERT OR IGNORE INTO stopped_agent(recipient) VALUES(?1)", number);

@@ -251,7 +251,7 @@ TEST_F(ProcessorTest, AStoppedAgentKeepsItsQueueAlsoOverARestart) {
   EXPECT_EQ(events.size(), 1u);
   const auto refused = world().run(world().agents().set_stopped("worker", true));
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Errc::unsupported);
+  EXPECT_EQ(refused.error().code, Errc::wrong_state);
 }
 
 // D12: a stop lets agents finish, and takes what they send; a hung one does not hold it up.

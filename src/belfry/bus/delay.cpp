@@ -1,5 +1,6 @@
 #include "belfry/bus/delay.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -20,6 +21,23 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+// Whether a decimal that fits into no double is too large for one; else it is too small. Its digits are known to be right.
+bool is_huge(std::string_view text) {
+  const std::size_t exponent_at = std::min(text.find_first_of("eE"), text.size());
+  const std::string_view digits = text.substr(0, exponent_at);
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  const std::size_t first = digits.find_first_of("123456789");
+  if (first == std::string_view::npos) return false;
+  // How many places the first digit that is not zero stands before the point, or behind it.
+  const auto place = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);
+  std::string_view exponent = text.substr(std::min(exponent_at + 1, text.size()));
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  std::int64_t shift = 0;
+  if (std::from_chars(exponent.data(), exponent.data() + exponent.size(), shift).ec == std::errc::result_out_of_range)
+    return !exponent.starts_with('-');
+  return place + std::clamp(shift, -kForever.count(), kForever.count()) > 0;
+}
+
 std::optional<Millis> parse_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   const char* const end = text.data() + text.size();
@@ -28,10 +46,8 @@ std::optional<Millis> parse_number(std::string_view text) {
   if (read.ptr != end || text.empty()) return std::nullopt;
   const bool negative = text.starts_with('-');
   if (read.ec == std::errc::result_out_of_range) {
-    // Either too large for a double or too small: an exponent below zero tells which.
-    const bool tiny = text.find("e-") != std::string_view::npos || text.find("E-") != std::string_view::npos;
     if (negative) return Millis{0};
-    return tiny ? Millis{1} : kForever;
+    return is_huge(text) ? kForever : Millis{1};
   }
   if (read.ec != std::errc{} || std::isnan(value)) return std::nullopt;
   if (std::isinf(value) && text.find_first_of("0123456789") == std::string_view::npos)

@@ -42,6 +42,17 @@ TEST(Delay, HugeIsHugeAndNotNonsense) {
   }
 }
 
+// D4, D5: what fits into no double may be large or small, however it is written.
+TEST(Delay, WhatNoDoubleHoldsIsLargeOrSmallByItsDigits) {
+  const std::string zeros(400, '0');
+  for (const std::string& small :
+       std::vector<std::string>{"0." + zeros + "1", "1e-400", "1" + zeros + "e-900", "0.1e-9999999999999999999"})
+    EXPECT_EQ(read(small.c_str()).delay.count(), 1) << small;
+  for (const std::string& large :
+       std::vector<std::string>{"1" + zeros + zeros + "e-5", "0.001e500", "1" + zeros, "1e99999999999999999999"})
+    EXPECT_GE(read(large.c_str()).delay.count(), std::int64_t{1} << 60) << large;
+}
+
 // D4
 TEST(Delay, AnythingElseIsDeliveredAtOnceWithAWarning) {
   for (const char* text :

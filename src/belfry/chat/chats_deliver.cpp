@@ -87,7 +87,7 @@ bool Chats::is_person(const std::string& name) const {
 
 Result<> Chats::admit(const bus::Outgoing& message) const {
   if (message.from != message.to && is_person(message.from))
-    return fail(Errc::unsupported,
+    return fail(Errc::wrong_state,
                 fmt::format("\"{}\" and \"{}\" are people; people speak in a session: POST /v1/sessions makes one,"
                             " POST /v1/sessions/{{id}}/messages speaks in it. A program says who it is with from",
                             message.from, message.to));

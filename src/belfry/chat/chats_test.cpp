@@ -798,7 +798,7 @@ TEST_F(ChatTest, APersonsMessageToAnotherIsRefusedAndPointsToSessions) {
   open({.people = {"bob"}, .agents = {kBot}});
   const auto sent = w.try_send({.to = "bob", .from = kAnn, .payload = R"({"text":"psst"})"});
   ASSERT_FALSE(sent);
-  EXPECT_EQ(sent.error().code, Errc::unsupported);
+  EXPECT_EQ(sent.error().code, Errc::wrong_state);
   EXPECT_NE(sent.error().detail.find("POST /v1/sessions/{id}/messages"), std::string::npos) << sent.error().detail;
   EXPECT_EQ(sessions_of("bob").size(), 1u);
 }

@@ -21,19 +21,19 @@ void AgentRoutes::add_to(Router& router) {
   const auto bound = [this](Task<Response> (AgentRoutes::*handler)(Request)) {
     return [this, handler](Request request) { return (this->*handler)(std::move(request)); };
   };
-  router.add(Method::get, "/v1/agents", bound(&AgentRoutes::list));
+  router.add(Method::get, "/v1/agents?", bound(&AgentRoutes::list));
   router.add(Method::post, "/v1/agents", bound(&AgentRoutes::add));
   router.add(Method::get, "/v1/agents/{}", bound(&AgentRoutes::get));
   router.add(Method::patch, "/v1/agents/{}", bound(&AgentRoutes::change));
   router.add(Method::remove, "/v1/agents/{}", bound(&AgentRoutes::remove));
-  router.add(Method::get, "/v1/agents/{}/turns", bound(&AgentRoutes::turns));
+  router.add(Method::get, "/v1/agents/{}/turns?", bound(&AgentRoutes::turns));
   router.add(Method::post, "/v1/sessions/{}:cancel", bound(&AgentRoutes::cancel));
   router.add(Method::get, "/v1/people/{}/facts", bound(&AgentRoutes::facts));
-  router.add(Method::remove, "/v1/people/{}/facts", bound(&AgentRoutes::forget));
+  router.add(Method::remove, "/v1/people/{}/facts?", bound(&AgentRoutes::forget));
   router.add(Method::post, "/v1/agents/{}:stop",
-             [this](Request request) { return set_stopped(request.parameter, true); });
+             [this](Request request) { return set_stopped(std::move(request), true); });
   router.add(Method::post, "/v1/agents/{}:start",
-             [this](Request request) { return set_stopped(request.parameter, false); });
+             [this](Request request) { return set_stopped(std::move(request), false); });
 }
 
 Task<Response> AgentRoutes::list(Request request) {
@@ -57,11 +57,11 @@ Task<Response> AgentRoutes::add(Request request) {
   auto wanted = wire::read_agent(request.body, control_.thinking_kind);
   if (!wanted) co_return error_response(wanted.error());
   if (wanted->kind != "external" && !control_.runs(wanted->kind))
-    co_return error_response(
-        {Errc::unsupported, fmt::format("kind \"{}\" is not known; \"external\" is an agent that receives over HTTP,"
-                                        " \"model\" one that thinks with a language model, \"echo\" one that says"
-                                        " back what it is told, \"concierge\" one that reminds",
-                                        wanted->kind.substr(0, 40))});
+    co_return error_response({Errc::invalid_argument,
+                              fmt::format("kind \"{}\" is not known; \"external\" is an agent that receives over HTTP,"
+                                          " \"model\" one that thinks with a language model, \"echo\" one that says"
+                                          " back what it is told, \"concierge\" one that reminds",
+                                          wanted->kind.substr(0, 40))});
   if (const auto meaning = meaning_of_reserved(wanted->id); !meaning.empty())
     co_return error_response(
         {Errc::invalid_id, fmt::format("\"{}\" is {}; an agent needs another id", wanted->id, meaning)});
@@ -85,7 +85,7 @@ Task<Response> AgentRoutes::change(Request request) {
   const auto row = find(request.parameter);
   if (!row) co_return error_response(row.error());
   if (row->kind != control_.thinking_kind)
-    co_return error_response({Errc::unsupported, fmt::format("\"{}\" is of the kind {}, which has nothing to change",
+    co_return error_response({Errc::wrong_state, fmt::format("\"{}\" is of the kind {}, which has nothing to change",
                                                              row->name, row->kind)});
   const auto changed = co_await control_.change(row->name, request.body);
   if (!changed) co_return error_response(changed.error());
@@ -141,7 +141,9 @@ std::string AgentRoutes::written(const bus::RecipientRow& row) const {
   return wire::agent(row, bus_.counts(row.name).value_or(bus::Counts{}), control_.is_stopped(row.name), profile);
 }
 
-Task<Response> AgentRoutes::set_stopped(std::string name, bool stopped) {
+Task<Response> AgentRoutes::set_stopped(Request request, bool stopped) {
+  if (const auto empty = wire::read_nothing(request.body); !empty) co_return error_response(empty.error());
+  const std::string name = request.parameter;
   if (const auto known = find(name); !known) co_return error_response(known.error());
   const auto set = co_await control_.set_stopped(name, stopped);
   if (!set) co_return error_response(set.error());

@@ -9,9 +9,9 @@ void SessionRoutes::add_to(Router& router) {
   };
   router.add(Method::get, "/v1/people", bound(&SessionRoutes::people));
   router.add(Method::post, "/v1/sessions", bound(&SessionRoutes::open));
-  router.add(Method::get, "/v1/sessions", bound(&SessionRoutes::list));
+  router.add(Method::get, "/v1/sessions?", bound(&SessionRoutes::list));
   router.add(Method::get, "/v1/sessions/{}", bound(&SessionRoutes::get));
-  router.add(Method::get, "/v1/sessions/{}/messages", bound(&SessionRoutes::lines));
+  router.add(Method::get, "/v1/sessions/{}/messages?", bound(&SessionRoutes::lines));
   router.add(Method::post, "/v1/sessions/{}/messages", bound(&SessionRoutes::post));
   router.add(Method::post, "/v1/sessions/{}/drafts", bound(&SessionRoutes::draft));
   router.add(Method::get, "/v1/sessions/{}/drafts", bound(&SessionRoutes::drafts));

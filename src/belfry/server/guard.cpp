@@ -28,22 +28,22 @@ std::string_view shown(std::string_view text) { return text.substr(0, 100); }
 Guard::Guard(const Options& options) : port_(options.port), token_(options.token) {
   for (const std::string_view name : {std::string_view(options.listen_host), std::string_view("localhost"),
                                       std::string_view("127.0.0.1"), std::string_view("[::1]")})
-    hosts_.push_back(fmt::format("{}:{}", lower(name), options.port));
-  for (const std::string& name : options.allow_hosts) {
-    const bool has_port = without_port(name).size() != name.size();
-    (has_port ? hosts_ : any_port_).push_back(lower(name));
-  }
+    own_.push_back(fmt::format("{}:{}", lower(name), options.port));
+  for (const std::string& name : options.allow_hosts) allowed_.push_back(lower(name));
+}
+
+// A name without a port is good for every port.
+bool Guard::allows(std::string_view host) const {
+  const std::string wanted = lower(host);
+  return std::any_of(allowed_.begin(), allowed_.end(),
+                     [&](const std::string& name) { return name == wanted || name == without_port(wanted); });
 }
 
 bool Guard::knows(std::string_view host) const {
   const std::string wanted = lower(host);
-  const auto is = [&](const std::string& known) { return known == wanted; };
-  if (std::any_of(hosts_.begin(), hosts_.end(), is)) return true;
-  const std::string_view bare = without_port(wanted);
-  if (std::any_of(any_port_.begin(), any_port_.end(), [&](const std::string& known) { return known == bare; }))
-    return true;
+  if (allows(wanted) || std::find(own_.begin(), own_.end(), wanted) != own_.end()) return true;
   // Clients leave the port out where it is the usual one.
-  return port_ == 80 && bare.size() == wanted.size() && knows(fmt::format("{}:80", wanted));
+  return port_ == 80 && without_port(wanted).size() == wanted.size() && knows(fmt::format("{}:80", wanted));
 }
 
 Result<> Guard::check(const Request& request) const {
@@ -55,8 +55,7 @@ Result<> Guard::check_place(const Request& request) const {
   if (request.hosts != 1)
     return fail(Errc::forbidden_host, fmt::format("one Host header is needed, {} came", request.hosts));
   if (request.host.empty())
-    return fail(Errc::forbidden_host,
-                fmt::format("the Host header is empty; it names this server: {}", hosts_.front()));
+    return fail(Errc::forbidden_host, fmt::format("the Host header is empty; it names this server: {}", own_.front()));
   if (!knows(request.host))
     return fail(Errc::forbidden_host,
                 fmt::format("this server is not \"{}\"; start it with --allow-host {} if it should be",
@@ -68,8 +67,7 @@ Result<> Guard::check_place(const Request& request) const {
       if (!origin.starts_with(scheme)) continue;
       const std::string_view host = origin.substr(scheme.size());
       // We speak no TLS ourselves; a name that was allowed by hand may stand before a proxy that does.
-      known = scheme == "http://" ? knows(host)
-                                  : std::find(any_port_.begin(), any_port_.end(), lower(host)) != any_port_.end();
+      known = scheme == "http://" ? knows(host) : allows(host) || allows(fmt::format("{}:443", host));
     }
     if (!known)
       return fail(Errc::forbidden_origin,

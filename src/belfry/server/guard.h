@@ -32,10 +32,11 @@ class Guard {
 
  private:
   bool knows(std::string_view host) const;
+  bool allows(std::string_view host) const;
   Result<> check_authorization(std::string_view authorization) const;
 
-  std::vector<std::string> hosts_;     // lower case, with the port
-  std::vector<std::string> any_port_;  // lower case, without one
+  std::vector<std::string> own_;      // lower case, with the port
+  std::vector<std::string> allowed_;  // by hand: lower case, with a port or without one
   int port_;
   std::string token_;
 };

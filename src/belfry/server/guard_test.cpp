@@ -54,6 +54,15 @@ TEST(Guard, WantsExactlyOneHost) {
 }
 
 // G19
+TEST(Guard, ANameThatWasAllowedMayStandBeforeAProxyWithTlsOnItsPort) {
+  const Guard guard({.listen_host = "127.0.0.1", .port = 7171, .allow_hosts = {"bells.example", "two.example:8443"}});
+  for (const char* own : {"https://bells.example", "https://bells.example:8443", "https://two.example:8443"})
+    EXPECT_TRUE(guard.check(from_page(own))) << own;
+  for (const char* foreign : {"https://two.example", "https://two.example:8444", "https://localhost:7171"})
+    EXPECT_FALSE(guard.check(from_page(foreign))) << foreign;
+}
+
+// G19
 TEST(Guard, PagesOfOtherSitesAreTurnedAway) {
   const Guard guard({.listen_host = "127.0.0.1", .port = 7171, .allow_hosts = {"bells.example"}});
   for (const char* own : {"http://localhost:7171", "http://127.0.0.1:7171", "http://[::1]:7171",

@@ -6,8 +6,9 @@
 namespace belfry::server {
 namespace {
 
+// Nobody has seen them: that is no attempt.
 Task<void> give_back(bus::MessageBus& bus, std::string recipient, std::vector<std::string> leases) {
-  co_await bus.release(std::move(recipient), std::move(leases), Millis{0});
+  co_await bus.release(std::move(recipient), std::move(leases), Millis{0}, false);
 }
 
 }  // namespace

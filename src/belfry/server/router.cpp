@@ -6,7 +6,10 @@ namespace belfry::server {
 namespace {
 
 Router::Route make_route(Method method, std::string_view pattern) {
+  const bool reads_query = pattern.ends_with('?');
+  if (reads_query) pattern.remove_suffix(1);
   Router::Route route{.method = method, .before = pattern, .after = "", .handler = {}, .stream = {}, .socket = {}};
+  route.reads_query = reads_query;
   if (const std::size_t hole = pattern.find("{}"); hole != std::string_view::npos) {
     route.before = pattern.substr(0, hole);
     route.after = pattern.substr(hole + 2);
@@ -24,6 +27,16 @@ std::optional<std::string_view> match(const Router::Route& route, std::string_vi
   path.remove_suffix(route.after.size());
   if (path.empty() || path.find_first_of("/:") != std::string_view::npos) return std::nullopt;
   return path;
+}
+
+// What somebody wrote there by mistake must not be dropped silently. Pages and probes may be asked with anything.
+Result<> check_query(const Router::Route& route, const Request& request) {
+  if (route.reads_query || request.query.empty() || !request.path.starts_with("/v1/")) return {};
+  const std::string_view query = request.query;
+  return fail(
+      Errc::unknown_field,
+      fmt::format("{} {} takes nothing behind the question mark, and \"{}\" stands there", name(request.method),
+                  request.path.substr(0, 200), query.substr(0, std::min<std::size_t>(query.find_first_of("=&"), 100))));
 }
 
 bool serves(Method route, Method asked) { return route == asked || (route == Method::get && asked == Method::head); }
@@ -66,6 +79,10 @@ Result<const Router::Route*> Router::find(Request& request, std::string& allow) 
     const auto parameter = match(route, request.path);
     if (!parameter) continue;
     if (serves(route.method, request.method)) {
+      if (const auto right = check_query(route, request); !right) {
+        allow.clear();
+        return std::unexpected(right.error());
+      }
       request.parameter = *parameter;
       return &route;
     }

@@ -20,6 +20,7 @@ using SocketHandler = std::function<Task<void>(Request, Socket&)>;
 
 class Router {
  public:
+  // A pattern may have one hole, {}, and a question mark at its end: then the route reads what stands behind that.
   void add(Method method, std::string_view pattern, Handler handler);
   // The request proves by its own signature who sent it, and its handler checks that: no token is asked for.
   void add_signed(Method method, std::string_view pattern, Handler handler, std::size_t body_bytes_max);
@@ -34,6 +35,7 @@ class Router {
     std::string_view before;  // the pattern around its {}
     std::string_view after;
     bool has_parameter = false;
+    bool reads_query = false;
     Handler handler;
     StreamHandler stream;
     SocketHandler socket;

@@ -9,7 +9,8 @@ Task<Response> nothing(Request) { co_return Response{}; }
 
 Router small_router() {
   Router router;
-  router.add(Method::get, "/v1/things", nothing);
+  router.add(Method::get, "/v1/things?", nothing);
+  router.add(Method::get, "/page", nothing);
   router.add(Method::post, "/v1/things", nothing);
   router.add(Method::get, "/v1/things/{}", nothing);
   router.add(Method::post, "/v1/things/{}:ring", nothing);
@@ -33,6 +34,25 @@ Found find(Method method, std::string path) {
                       : std::string(word(route.error().code));
   found.parameter = request.parameter;
   return found;
+}
+
+TEST(Router, WhatStandsBehindTheQuestionMarkIsReadOrRefused) {
+  const Router router = small_router();
+  const auto ask = [&](Method method, std::string path) {
+    Request request;
+    request.method = method;
+    request.path = std::move(path);
+    request.query = "delayMs=5000&x=1";
+    std::string allow;
+    const auto route = router.find(request, allow);
+    EXPECT_EQ(allow, "");
+    return route ? "" : route.error().detail;
+  };
+  EXPECT_EQ(ask(Method::get, "/v1/things"), "");
+  EXPECT_EQ(ask(Method::get, "/page"), "");
+  EXPECT_EQ(ask(Method::post, "/v1/things"),
+            "POST /v1/things takes nothing behind the question mark, and \"delayMs\" stands there");
+  EXPECT_NE(ask(Method::get, "/v1/things/one"), "");
 }
 
 TEST(Router, FindsRoutesAndTheirParameter) {

@@ -116,7 +116,7 @@ class AgentRoutes {
   Task<Response> cancel(Request request);
   Task<Response> facts(Request request);
   Task<Response> forget(Request request);
-  Task<Response> set_stopped(std::string name, bool stopped);
+  Task<Response> set_stopped(Request request, bool stopped);
   Task<Result<bus::RecipientRow>> add_thinking(std::string name, std::string profile);
   Result<bus::RecipientRow> find(const std::string& id) const;
   std::string written(const bus::RecipientRow& row) const;

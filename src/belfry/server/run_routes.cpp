@@ -33,11 +33,11 @@ void RunRoutes::add_to(Router& router) {
     return [this, handler](Request request) { return (this->*handler)(std::move(request)); };
   };
   router.add(Method::post, "/v1/runs", bound(&RunRoutes::create));
-  router.add(Method::get, "/v1/runs", bound(&RunRoutes::list));
-  router.add(Method::get, "/v1/runs/{}", bound(&RunRoutes::get));
+  router.add(Method::get, "/v1/runs?", bound(&RunRoutes::list));
+  router.add(Method::get, "/v1/runs/{}?", bound(&RunRoutes::get));
   router.add(Method::post, "/v1/runs/{}:cancel", bound(&RunRoutes::cancel));
   router.add_stream(
-      Method::get, "/v1/runs/{}/events",
+      Method::get, "/v1/runs/{}/events?",
       [this](Request request, Exchange& exchange) { return events(std::move(request), exchange); }, 0);
   router.add(Method::get, "/v1/files/{}", bound(&RunRoutes::file));
 }

@@ -9,7 +9,7 @@ void ScheduledRoutes::add_to(Router& router) {
   const auto bound = [this](Task<Response> (ScheduledRoutes::*handler)(Request)) {
     return [this, handler](Request request) { return (this->*handler)(std::move(request)); };
   };
-  router.add(Method::get, "/v1/scheduled", bound(&ScheduledRoutes::list));
+  router.add(Method::get, "/v1/scheduled?", bound(&ScheduledRoutes::list));
   router.add(Method::post, "/v1/scheduled", bound(&ScheduledRoutes::create));
   router.add(Method::get, "/v1/scheduled/{}", bound(&ScheduledRoutes::get));
   router.add(Method::patch, "/v1/scheduled/{}", bound(&ScheduledRoutes::change));

@@ -7,9 +7,9 @@ void ToolRoutes::add_to(Router& router) {
   const auto bound = [this](Task<Response> (ToolRoutes::*handler)(Request)) {
     return [this, handler](Request request) { return (this->*handler)(std::move(request)); };
   };
-  router.add(Method::get, "/v1/tools", bound(&ToolRoutes::list));
+  router.add(Method::get, "/v1/tools?", bound(&ToolRoutes::list));
   router.add(Method::post, "/v1/tools/{}:call", bound(&ToolRoutes::call));
-  router.add(Method::get, "/v1/calls", bound(&ToolRoutes::calls));
+  router.add(Method::get, "/v1/calls?", bound(&ToolRoutes::calls));
 }
 
 Task<Response> ToolRoutes::list(Request request) {

@@ -18,7 +18,7 @@ void WebhookRoutes::add_to(Router& router) {
   router.add(Method::put, "/v1/people/{}/webhook", bound(&WebhookRoutes::set));
   router.add(Method::get, "/v1/people/{}/webhook", bound(&WebhookRoutes::get));
   router.add(Method::remove, "/v1/people/{}/webhook", bound(&WebhookRoutes::remove));
-  router.add(Method::get, "/v1/people/{}/outbox", bound(&WebhookRoutes::outbox));
+  router.add(Method::get, "/v1/people/{}/outbox?", bound(&WebhookRoutes::outbox));
   router.add_signed(Method::post, "/v1/people/{}/inbox", bound(&WebhookRoutes::receive), kInboxBytesMax);
 }
 
