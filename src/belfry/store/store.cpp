@@ -299,11 +299,15 @@ void Store::maybe_checkpoint() {
   if (broken_ || connection_->log_pages() < options_.checkpoint_pages) return;
   try {
     connection_->checkpoint();
+    checkpoint_failing_ = false;
     const std::lock_guard lock(mutex_);
     ++statistics_.checkpoints;
   } catch (const Fault& fault) {
-    // The log keeps everything; the next group tries again.
-    log::warn("store.checkpoint_failed", "the log could not be moved into the database", {{"what", fault.what()}});
+    // The log keeps everything; the next group tries again. Said once: on a full disk it fails with every write.
+    if (std::exchange(checkpoint_failing_, true)) return;
+    log::warn("store.checkpoint_failed",
+              "the log could not be moved into the database; it is tried again with each write",
+              {{"what", fault.what()}});
   }
 }
 

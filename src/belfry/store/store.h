@@ -153,6 +153,7 @@ class Store {
   std::size_t queued_bytes_ = 0;
   bool stopping_ = false;
   bool broken_ = false;
+  bool checkpoint_failing_ = false;  // and that was said
   bool scheduled_ = false;
   bool started_ = false;
   Statistics statistics_;
