@@ -1146,7 +1146,7 @@ TEST(MessageBus, ARepeatIsRecognizedByTheWordsOfItsTime) {
   for (const char* when : {"in 5 minutes", "tomorrow at 9"}) {
     const auto first = send(when);
     ASSERT_TRUE(first) << when;
-    w.advance(1s);
+    w.advance(25h);  // the words mean another instant by now
     const auto again = send(when);
     ASSERT_TRUE(again) << again.error().detail;
     EXPECT_EQ(again->id, first->id);
