@@ -1265,6 +1265,26 @@ class Commands(Case):
             self.assertEqual(done.returncode, 1, arguments)
             self.assertIn("could not be written", done.stderr)
 
+    def begin(self, *arguments, stdout=subprocess.PIPE):
+        """A command at work, for what happens to its output."""
+        process = subprocess.Popen([BELFRY, *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, "BELFRY_URL": f"http://127.0.0.1:{self.server.port}"})
+        self.addCleanup(process.wait, PATIENCE)
+        self.addCleanup(process.stderr.close)
+        return process
+
+    # D18
+    def test_what_could_not_be_printed_is_not_acked(self):
+        for size in (10, 5000, 100000):  # from the second on the buffer is full, and a flush does not see what failed
+            for more in ((), ("--json",)):
+                sent = self.belfry("send", "--to", "worker", "-", text="x" * size).stdout.strip()
+                with open("/dev/full", "w", encoding="ascii") as full:
+                    process = self.begin("receive", "worker", "--ack", *more, stdout=full)
+                    said = process.communicate(timeout=PATIENCE)[1]
+                self.assertEqual(process.returncode, 1, said)
+                self.assertIn("were not acked", said)
+                self.assertIn("is leased", self.belfry("why", sent).stdout)
+
     def test_doctor_wants_data_that_nobody_uses(self):
         self.assertIn("data_in_use", self.belfry("doctor", "--data", str(self.data), code=1).stderr)
         self.assertIn("no Belfry data", self.belfry("doctor", "--data", self.folder.name, code=1).stderr)

@@ -100,7 +100,7 @@ int run(int count, char** arguments) {
 int after_output(int code) {
   if (code != kExitDone) return code;
   std::cout.flush();
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return code;
+  if (all_printed() && std::cout.good()) return code;
   std::fprintf(stderr, "error: the output could not be written\n");
   return kExitRefused;
 }

@@ -485,8 +485,8 @@ void Chat::run() {
   if (terminal_) std::thread([this] { watch_drafts(); }).detach();
   type();
   stay();
-  const bool written = std::fflush(nullptr) == 0 && std::ferror(stdout) == 0;
-  ::_exit(written ? kExitDone : kExitRefused);  // the listener may wait for the server's next line; nobody waits for it
+  ::_exit(all_printed() ? kExitDone
+                        : kExitRefused);  // the listener may wait for the server's next line; nobody waits for it
 }
 
 }  // namespace

@@ -57,12 +57,14 @@ int print_refusal(const Refusal& refusal, bool json) {
     std::printf("%s\n", writer.end().str().c_str());
   }
   // Whoever cannot be told on stdout is told on stderr.
-  if (std::fflush(stdout) == 0 && json) return refusal.exit_code;
+  if (all_printed() && json) return refusal.exit_code;
   const bool named = refusal.exit_code == kExitRefused;  // the word is for looking it up in docs/errors.md
   std::fprintf(stderr, "error: %s\n",
                (named ? fmt::format("{} ({})", message, word(refusal.error.code)) : message).c_str());
   return refusal.exit_code;
 }
+
+bool all_printed() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
 CLI::Validator number_from(int least, int most) {
   const auto check = [least, most](const std::string& text) -> std::string {

@@ -52,6 +52,10 @@ struct Refusal {
 // `error: …` in one line on stderr; with --json {"error","message"} on stdout, where answers go. Returns the exit code.
 int print_refusal(const Refusal& refusal, bool json);
 
+// Whether all that was printed has reached stdout. A flush alone does not know: a write that failed before has emptied the
+// buffer.
+bool all_printed();
+
 // A check for options: a whole number in a range.
 CLI::Validator number_from(int least, int most);
 // Options with an empty value are refused: an empty variable in a script must not mean "not given".

@@ -83,7 +83,7 @@ void receive(Flags& flags) {
     for (const Answer& message : messages) print_message(message, flags.ack, now);
   }
   // Printed first, acked then: what the reader never saw must not be gone.
-  if (std::fflush(stdout) != 0) refuse(Errc::unavailable, "the messages could not be printed, so they were not acked");
+  if (!all_printed()) refuse(Errc::unavailable, "the messages could not be printed, so they were not acked");
   if (flags.ack && !messages.empty()) ack(flags, messages);
   if (!messages.empty()) return;
   if (Answer(answer).flag("stopping")) {
