@@ -1273,6 +1273,11 @@ class Commands(Case):
         self.addCleanup(process.stderr.close)
         return process
 
+    def until(self, condition, what):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, what)
+
     # D18
     def test_what_could_not_be_printed_is_not_acked(self):
         for size in (10, 5000, 100000):  # from the second on the buffer is full, and a flush does not see what failed
@@ -1284,6 +1289,20 @@ class Commands(Case):
                 self.assertEqual(process.returncode, 1, said)
                 self.assertIn("were not acked", said)
                 self.assertIn("is leased", self.belfry("why", sent).stdout)
+
+    # D18
+    def test_an_ack_that_is_refused_is_no_success(self):
+        for more in ((), ("--json",)):
+            sent = self.belfry("send", "--to", "worker", "-", text="x" * 500000).stdout.strip()
+            process = self.begin("receive", "worker", "--ack", "--lease", "100ms", *more)
+            # More than a pipe holds: until it is read, nothing can be acked.
+            self.until(lambda sent=sent: self.server.call("GET", f"/v1/messages/{sent}").get("attempts") == 1 and
+                       self.server.call("GET", f"/v1/messages/{sent}")["state"] == "pending", "its lease does not end")
+            out, said = process.communicate(timeout=PATIENCE)
+            self.assertIn(sent, out)
+            self.assertIn(f"{sent} was not acked", said)
+            self.assertEqual(process.returncode, 1)
+            self.belfry("receive", "worker", "--ack")
 
     def test_doctor_wants_data_that_nobody_uses(self):
         self.assertIn("data_in_use", self.belfry("doctor", "--data", str(self.data), code=1).stderr)
