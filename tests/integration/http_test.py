@@ -158,7 +158,7 @@ class Case(unittest.TestCase):
     def belfry(self, *arguments, code=0, text="", environment=None):
         clean = {k: v for k, v in os.environ.items() if not k.startswith("BELFRY_")}
         clean["BELFRY_URL"] = f"http://127.0.0.1:{self.server.port}"
-        done = subprocess.run([BELFRY, *arguments], input=text, capture_output=True, text=True, timeout=PATIENCE,
+        done = subprocess.run([BELFRY, *arguments], input=text, capture_output=True, text=True, errors="replace", timeout=PATIENCE,
                               env={**clean, **(environment or {})}, check=False)
         self.assertEqual(done.returncode, code, f"{arguments}: {done.stdout}{done.stderr}")
         return done
@@ -1217,6 +1217,23 @@ class Commands(Case):
         self.usage("send", "--to", "worker", says="message is missing")
         self.usage("send", "x", says="--to is missing")
         self.usage(says="a command is missing")
+
+    # D17
+    def test_text_that_is_not_utf_8_is_refused_and_file_names_are_not(self):
+        bad = b"caf\xe9"
+        for flag in ("--key", "--task", "--from", "--to", "--at", "--expires", "--server"):
+            self.usage("send", "--to", "worker", flag, bad, "x", says=f"{flag}: the value is not UTF-8")
+        for arguments in (("send", "--to", "worker", bad), ("why", bad), ("receive", bad), ("agents", "add", bad),
+                          ("runs", "show", bad), ("runs", "list", "--session", bad), ("tools", "call", bad),
+                          ("schedule", "add", "--session", "s", "--at", "noon", bad), ("when", "tomorrow", bad),
+                          ("run", "--key", bad, "-"), ("agents", "add", "a", "--kind", "model", "--tools", bad)):
+            self.usage(*arguments, says="is not UTF-8")
+        said = json.loads(self.belfry("send", "--to", "worker", "--key", bad, "x", "--json", code=2).stdout)
+        self.assertEqual(said["error"], "invalid_argument")
+        self.assertEqual(self.counts(), (0, 0, 0))
+        folder = os.fsencode(self.folder.name) + b"/" + bad
+        os.mkdir(folder)
+        self.assertIn("no Belfry data", self.belfry("doctor", "--data", folder, code=1).stderr)
 
     def test_with_json_errors_are_json_on_stdout(self):
         for arguments, code, error in ((("mailbox", "worker", "--foo", "--json"), 2, "invalid_argument"),

@@ -79,7 +79,7 @@ int run(int count, char** arguments) {
   add_when(app);
   add_doctor(app);
   add_bench(app);
-  refuse_empty_values(app);
+  check_values(app);
   const bool json = wants_json(count, arguments);
   try {
     app.parse(count, arguments);

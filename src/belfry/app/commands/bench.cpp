@@ -56,7 +56,8 @@ std::filesystem::path own_folder(const std::string& data) {
 void add_plain_bench(CLI::App& command, const char* name, const char* what, void (*run)(const std::filesystem::path&)) {
   CLI::App* const one = add_command(command, name, what);
   auto data = std::make_shared<std::string>();
-  one->add_option("--data", *data, "Where to write; a folder of its own is made in it (default: the current one)");
+  one->add_option("--data", *data, "Where to write; a folder of its own is made in it (default: the current one)")
+      ->type_name("DIR");
   on_run(one, [data, run] {
     const std::filesystem::path folder = own_folder(*data);
     run(folder);
@@ -101,8 +102,8 @@ void add_bench(CLI::App& app) {
       add_command(*command, "bus", "The bus: one JSON object a line, beside probes of the raw disk and timer");
   auto flags = std::make_shared<Flags>();
   bus->add_flag("--full", flags->options.full, "With ten million messages: about 10 GB and an hour");
-  bus->add_option("--data", flags->data,
-                  "Where to write; a folder of its own is made in it (default: the current one)");
+  bus->add_option("--data", flags->data, "Where to write; a folder of its own is made in it (default: the current one)")
+      ->type_name("DIR");
   bus->add_option("--part", flags->options.parts, "Only these parts")->check(CLI::IsMember(bench::part_names()));
   on_run(bus, [flags] {
     flags->options.folder = own_folder(flags->data);

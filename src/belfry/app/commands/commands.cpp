@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "belfry/base/json.h"
+#include "belfry/base/utf8.h"
 #include "belfry/bus/message_id.h"
 #include "belfry/bus/recipients.h"
 
@@ -77,14 +78,20 @@ CLI::Validator number_from(int least, int most) {
   return CLI::Validator(check, "");
 }
 
-void refuse_empty_values(CLI::App& app) {
+void check_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
+    if (option->get_expected_min() == 0) continue;  // a flag without a value
+    const bool path = option->get_type_name() == "FILE" || option->get_type_name() == "DIR";
     // An empty message is a message; ids among the arguments have a check of their own.
-    if (option->get_expected_min() == 0 || option->get_positional()) continue;
+    const bool may_be_empty = option->get_positional();
     option->check(CLI::Validator(
-        [](const std::string& text) -> std::string { return text.empty() ? "the value is empty" : ""; }, ""));
+        [path, may_be_empty](const std::string& text) -> std::string {
+          if (text.empty() && !may_be_empty) return "the value is empty";
+          return path || is_utf8(text) ? "" : "the value is not UTF-8";
+        },
+        ""));
   }
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) refuse_empty_values(*command);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) check_values(*command);
 }
 
 void check_name_argument(const std::string& what, const std::string& name) {

@@ -58,8 +58,9 @@ bool all_printed();
 
 // A check for options: a whole number in a range.
 CLI::Validator number_from(int least, int most);
-// Options with an empty value are refused: an empty variable in a script must not mean "not given".
-void refuse_empty_values(CLI::App& app);
+// Options with an empty value are refused: an empty variable in a script must not mean "not given". So is what is not UTF-8,
+// unless it is a FILE or a DIR: on its way it would be made into UTF-8, and two keys that differ could become one.
+void check_values(CLI::App& app);
 
 // Checks a name or the id of a message before it becomes a part of a route; `what` is the argument's name.
 void check_name_argument(const std::string& what, const std::string& name);

@@ -287,7 +287,8 @@ void add_run(CLI::App& app) {
   command
       ->add_option("plan", flags->plan,
                    "A file with {\"steps\": [{\"aiName\", \"draftArgs\", \"dependsOn\"}]}; - reads stdin")
-      ->required();
+      ->required()
+      ->type_name("FILE");
   command->add_option("--session", flags->session, "The conversation in which results are said");
   command->add_option("--agent", flags->agent, "On whose behalf: it is told when all of it has ended");
   command->add_option("--key", flags->key, "A name for this run: made again under it, nothing is begun twice");
