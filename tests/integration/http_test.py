@@ -1307,6 +1307,18 @@ class Commands(Case):
                 self.assertIn("were not acked", said)
                 self.assertIn("is leased", self.belfry("why", sent).stdout)
 
+    def test_a_stdin_that_cannot_be_read_is_not_an_empty_one(self):
+        for arguments in (("send", "--to", "worker", "-"), ("run", "-"), ("when", "--batch"), ("chat",)):
+            for stdin in ("< /", "<&-"):
+                done = subprocess.run(["sh", "-c", f'exec "$0" "$@" {stdin}', BELFRY, *arguments], timeout=PATIENCE,
+                                      capture_output=True, text=True, check=False,
+                                      env={**os.environ, "BELFRY_URL": f"http://127.0.0.1:{self.server.port}"})
+                self.assertEqual(done.returncode, 2, f"{arguments} {stdin}: {done.stdout}{done.stderr}")
+                self.assertIn("stdin cannot be read", done.stderr)
+        self.assertEqual(self.counts(), (0, 0, 0))
+        self.belfry("send", "--to", "worker", "-", text="")
+        self.assertIn('{"text":""}', self.belfry("receive", "worker", "--ack").stdout)
+
     # D18
     def test_an_ack_that_is_refused_is_no_success(self):
         for more in ((), ("--json",)):

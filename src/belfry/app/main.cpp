@@ -1,3 +1,5 @@
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -96,6 +98,16 @@ int run(int count, char** arguments) {
   }
 }
 
+// What the caller has closed is held by something that fails in the same way: else the next file or connection that is
+// opened would get its number, and be read as stdin or printed to.
+void hold_closed_streams() {
+  for (int at = 0; at <= 2; ++at) {
+    if (::fcntl(at, F_GETFD) >= 0) continue;
+    if (::open("/dev/null", at == 0 ? O_WRONLY : O_RDONLY) < 0)
+      return;  // takes the lowest number that is free: this one
+  }
+}
+
 // A full disk behind `>` must not look like success.
 int after_output(int code) {
   if (code != kExitDone) return code;
@@ -110,6 +122,7 @@ int after_output(int code) {
 int main(int count, char** arguments) {
   // The server itself runs this, for each plugin. Before anything else: it must stay small and have one thread.
   if (count > 1 && arguments[1] == plugin::kGuardCommand) return plugin::run_guard();
+  hold_closed_streams();
   try {
     return after_output(run(count, arguments));
   } catch (const std::exception& e) {

@@ -484,6 +484,10 @@ void Chat::run() {
   std::thread([this] { listen(); }).detach();
   if (terminal_) std::thread([this] { watch_drafts(); }).detach();
   type();
+  if (!terminal_ && std::ferror(stdin) != 0) {
+    std::fprintf(stderr, "error: stdin cannot be read\n");
+    ::_exit(kExitUsage);
+  }
   stay();
   ::_exit(all_printed() ? kExitDone
                         : kExitRefused);  // the listener may wait for the server's next line; nobody waits for it

@@ -1,7 +1,10 @@
 #include "belfry/app/commands/commands.h"
 
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -66,6 +69,16 @@ int print_refusal(const Refusal& refusal, bool json) {
 }
 
 bool all_printed() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+
+std::string read_stdin() {
+  std::string text;
+  std::array<char, 16 << 10> piece;
+  std::size_t count = 0;
+  while ((count = std::fread(piece.data(), 1, piece.size(), stdin)) > 0) text.append(piece.data(), count);
+  if (std::ferror(stdin) != 0)
+    refuse_usage(fmt::format("stdin cannot be read: {}", std::generic_category().message(errno)));
+  return text;
+}
 
 CLI::Validator number_from(int least, int most) {
   const auto check = [least, most](const std::string& text) -> std::string {

@@ -56,6 +56,9 @@ int print_refusal(const Refusal& refusal, bool json);
 // buffer.
 bool all_printed();
 
+// All of stdin. One that cannot be read is refused: nothing is not what was meant.
+std::string read_stdin();
+
 // A check for options: a whole number in a range.
 CLI::Validator number_from(int least, int most);
 // Options with an empty value are refused: an empty variable in a script must not mean "not given". So is what is not UTF-8,
