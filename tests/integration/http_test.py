@@ -1333,6 +1333,22 @@ class Commands(Case):
             self.assertEqual(process.returncode, 1)
             self.belfry("receive", "worker", "--ack")
 
+    def test_many_agents_are_one_document(self):
+        names = [f"a{number:04}" for number in range(1005)]
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
+        for name in names:
+            connection.request("POST", "/v1/agents", json.dumps({"id": name}), {"Content-Type": "application/json"})
+            self.assertEqual(connection.getresponse().read() and 201, 201)
+        connection.close()
+        page = self.server.call("GET", "/v1/agents")
+        self.assertIn("next", page)
+        for command in (("agents", "--json"), ("agents", "list", "--json")):
+            every = json.loads(self.belfry(*command).stdout)
+            self.assertEqual(list(every), ["agents"])
+            self.assertEqual(every["agents"][:len(page["agents"])], page["agents"])
+            self.assertLessEqual(set(names), {one["id"] for one in every["agents"]})
+        self.assertIn(names[-1], self.belfry("agents").stdout)
+
     def test_doctor_wants_data_that_nobody_uses(self):
         self.assertIn("data_in_use", self.belfry("doctor", "--data", str(self.data), code=1).stderr)
         self.assertIn("no Belfry data", self.belfry("doctor", "--data", self.folder.name, code=1).stderr)
