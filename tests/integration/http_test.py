@@ -1170,6 +1170,15 @@ class Commands(Case):
         refused = json.loads(self.belfry("mailbox", "nobody", "--json", code=1).stdout)
         self.assertEqual(refused["error"], "unknown_recipient")
 
+    def test_what_speaks_no_http_is_told_at_once(self):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            process = self.begin("mailbox", "worker", "--server", f"http://127.0.0.1:{other.getsockname()[1]}")
+            with other.accept()[0] as connection:
+                connection.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
+                said = process.communicate(timeout=PATIENCE)[1]  # less than it would wait for more
+        self.assertIn("speaks no HTTP", said)
+        self.assertEqual(process.returncode, 3)
+
     def test_flags_in_front_of_a_subcommand_are_refused(self):
         sent = self.belfry("send", "--to", "worker", "--delay", "1h", "x").stdout.split()[0]
         for arguments in (("messages", "--server", "http://127.0.0.1:1", "cancel", sent),
