@@ -1370,6 +1370,20 @@ class Commands(Case):
         self.assertIn(str(self.data), done.splitlines()[0])
         self.assertEqual({file: file.read_bytes() for file in self.data.iterdir()}, before)
 
+    # G14
+    def test_data_of_a_newer_belfry_is_refused_by_the_doctor_as_by_a_start(self):
+        self.server.end()
+        database = sqlite3.connect(self.data / "belfry.db")
+        database.execute("UPDATE schema_version SET version = version + 1")
+        database.commit()
+        database.close()
+        said = self.belfry("doctor", "--data", str(self.data), code=1)
+        self.assertEqual(said.stdout, "")
+        self.assertIn("a newer Belfry has written it", said.stderr)
+        server = self.start()
+        self.assertEqual(server.end(), 1)
+        self.assertIn("a newer Belfry has written it", server.log[0])
+
     def test_doctor_names_a_message_that_is_missing(self):
         sent = self.belfry("send", "--to", "worker", "--delay", "1h", "x").stdout.split()[0]
         self.server.end()
