@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -1393,6 +1394,19 @@ class Commands(Case):
         database.close()
         said = self.belfry("doctor", "--data", str(self.data), code=1).stdout
         self.assertIn(f"for example message {sent}\n", said)
+
+    # G14
+    def test_doctor_makes_no_log_where_there_is_none(self):
+        self.server.end()
+        folder = Path(self.folder.name) / "a 100% copy? #2"
+        folder.mkdir()
+        database = sqlite3.connect(self.data / "belfry.db")  # the last one to close moves the log into the file
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.close()
+        shutil.copy(self.data / "belfry.db", folder)
+        for _ in range(2):
+            self.assertIn("clean", self.belfry("doctor", "--data", str(folder)).stdout)
+            self.assertEqual([file.name for file in folder.iterdir()], ["belfry.db"])
 
     def test_doctor_looks_where_the_server_would(self):
         self.server.end()
