@@ -888,6 +888,26 @@ class Starts(Case):
         (folder / "broken/belfry.db").write_bytes(b"not a database, not at all" * 100)
         self.refused(data=folder / "broken", says="cannot open the data")
 
+    def test_a_start_that_fails_quotes_no_statement(self):
+        self.server.end()
+        damaged = Path(self.folder.name) / "damaged"
+        shutil.copytree(self.data, damaged)
+        whole = (damaged / "belfry.db").read_bytes()
+        (damaged / "belfry.db").write_bytes(whole[:200] + b"\xff" * (len(whole) - 200))
+        (damaged / "belfry.db-wal").unlink(missing_ok=True)
+        self.refused(data=damaged, says="the file is damaged")
+        strange = Path(self.folder.name) / "strange"
+        shutil.copytree(self.data, strange)
+        database = sqlite3.connect(strange / "belfry.db")
+        database.execute("ALTER TABLE recipient RENAME TO recipients")
+        database.commit()
+        database.close()
+        self.refused(data=strange, says="its tables are not those of this version of Belfry")
+        noted = Path(self.folder.name) / "noted"
+        noted.mkdir()
+        (noted / "belfry.db").mkdir()
+        self.refused(data=noted, says="the disk or the file's permissions do not allow it")
+
     def test_an_empty_value_is_not_the_same_as_none(self):
         new = Path(self.folder.name) / "new"
         for flag in ("--token-file", "--data", "--listen", "--allow-host", "--config"):

@@ -40,6 +40,7 @@
 #include "belfry/run/runs.h"
 #include "belfry/run/tools.h"
 #include "belfry/server/http_server.h"
+#include "belfry/store/fault_words.h"
 #include "belfry/store/file_reserve.h"
 #include "belfry/store/sqlite/sqlite_connection.h"
 #include "belfry/store/store.h"
@@ -66,7 +67,7 @@ constexpr Nanos kPluginGrace = std::chrono::milliseconds{2'500};
 Error error_of(const store::Fault& fault, const std::string& data) {
   if (fault.kind() == store::FaultKind::in_use)
     return {Errc::data_in_use, fmt::format("another Belfry is using the data in {}", data)};
-  return {Errc::storage_failed, fmt::format("cannot open the data in {}: {}", data, fault.what())};
+  return {Errc::storage_failed, fmt::format("cannot open the data in {}: {}", data, store::in_plain_words(fault))};
 }
 
 // Creates the directory for nobody but us, or refuses one that cannot be used.
