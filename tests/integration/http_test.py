@@ -908,6 +908,23 @@ class Starts(Case):
         (noted / "belfry.db").mkdir()
         self.refused(data=noted, says="the disk or the file's permissions do not allow it")
 
+    def test_another_programs_database_is_left_alone(self):
+        for mode in ("DELETE", "WAL", "WAL with a log"):
+            folder = Path(self.folder.name) / mode
+            folder.mkdir()
+            database = sqlite3.connect(folder / "belfry.db")
+            database.execute(f"PRAGMA journal_mode = {mode.split()[0]}")
+            database.execute("CREATE TABLE birds(name)")
+            database.commit()
+            if mode == "WAL with a log":  # as after a crash: a copy while it is open
+                other = Path(self.folder.name) / "crashed"
+                shutil.copytree(folder, other, ignore=shutil.ignore_patterns("*-shm"))
+                folder = other
+            database.close()
+            before = {file.name: file.read_bytes() for file in folder.iterdir()}
+            self.refused(data=folder, says="another program's database")
+            self.assertEqual({file.name: file.read_bytes() for file in folder.iterdir()}, before)
+
     def test_an_empty_value_is_not_the_same_as_none(self):
         new = Path(self.folder.name) / "new"
         for flag in ("--token-file", "--data", "--listen", "--allow-host", "--config"):

@@ -70,6 +70,13 @@ Error error_of(const store::Fault& fault, const std::string& data) {
   return {Errc::storage_failed, fmt::format("cannot open the data in {}: {}", data, store::in_plain_words(fault))};
 }
 
+// Looked at before it is opened: that alone would change another program's file.
+void check_program(const std::string& path) {
+  if (!std::filesystem::exists(path)) return;
+  const auto connection = store::sqlite::open({.path = path, .read_only_check = true});
+  store::check_program(*connection);
+}
+
 // Creates the directory for nobody but us, or refuses one that cannot be used.
 Result<> prepare_data_directory(const std::string& path) {
   std::error_code ec;
@@ -175,6 +182,7 @@ Result<> Runtime::Parts::open_store() {
     ::_exit(kExitBroken);
   };
   try {
+    check_program(database_path(options.data));
     auto connection = store::sqlite::open({.path = database_path(options.data)});
     auto reserve = std::make_unique<store::FileReserve>(options.data + "/reserve");
     store.emplace(context, std::move(connection), std::move(store_options), std::move(reserve));

@@ -22,4 +22,12 @@ void check_version(Connection& connection, const std::string& part, int newest) 
                               version, newest));
 }
 
+void check_program(Connection& connection) {
+  auto rows = connection.query(
+      "SELECT count(*), count(*) FILTER (WHERE name = 'schema_version') FROM sqlite_master WHERE type = 'table'");
+  rows.next();
+  if (rows.integer(0) > 0 && rows.integer(1) == 0)
+    throw NotOurs("belfry.db is another program's database; --data names a directory of Belfry's own");
+}
+
 }  // namespace belfry::store

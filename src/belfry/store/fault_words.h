@@ -18,5 +18,7 @@ std::string in_plain_words(const Fault& fault);
 
 // Throws NotOurs if a newer program than this one, which knows the part's tables up to `newest`, has written them.
 void check_version(Connection& connection, const std::string& part, int newest);
+// Throws NotOurs if there are tables, but not the one that every Belfry makes first.
+void check_program(Connection& connection);
 
 }  // namespace belfry::store
