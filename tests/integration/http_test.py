@@ -1445,6 +1445,16 @@ class Commands(Case):
             self.assertIn("clean", self.belfry("doctor", "--data", str(folder)).stdout)
             self.assertEqual([file.name for file in folder.iterdir()], ["belfry.db"])
 
+    def test_doctor_says_why_it_may_not_look(self):
+        loop = Path(self.folder.name) / "loop"
+        loop.symlink_to(loop)
+        self.assertIn("Too many levels of symbolic links", self.belfry("doctor", "--data", str(loop), code=1).stderr)
+        if os.geteuid() == 0:
+            return  # root may read everything
+        closed = Path(self.folder.name) / "closed"
+        closed.mkdir(mode=0)
+        self.assertIn("Permission denied", self.belfry("doctor", "--data", str(closed), code=1).stderr)
+
     def test_doctor_looks_where_the_server_would(self):
         self.server.end()
         named = {"BELFRY_SERVER_DATA": str(self.data)}

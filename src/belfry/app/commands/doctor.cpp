@@ -1,9 +1,13 @@
 // Checks data that no server uses: the file's own integrity, and that nothing vanished (G14).
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -65,6 +69,9 @@ Findings examine(store::Connection& connection) {
 
 Findings examine_directory(const std::string& data) {
   const std::string path = database_path(data);
+  if (::access(path.c_str(), R_OK) != 0 && errno != ENOENT && errno != ENOTDIR)
+    refuse(Errc::storage_failed,
+           fmt::format("cannot read the data in {}: {}", data, std::generic_category().message(errno)));
   if (!looks_like_ours(path)) refuse_no_data(data);
   try {
     const auto connection = store::sqlite::open({.path = path, .read_only_check = true});
