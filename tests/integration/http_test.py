@@ -1396,6 +1396,21 @@ class Commands(Case):
             self.assertLessEqual(set(names), {one["id"] for one in every["agents"]})
         self.assertIn(names[-1], self.belfry("agents").stdout)
 
+    def test_a_benchmark_leaves_nothing_behind(self):
+        folder = Path(self.folder.name) / "bench"
+        folder.mkdir()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.begin("bench", "agents", "--data", str(folder), "--json")
+            self.until(lambda: any(folder.glob("belfry-bench-*/*")), "it does not begin")
+            process.send_signal(number)
+            process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 128 + number)
+            self.assertEqual(list(folder.iterdir()), [])
+        said = self.belfry("bench", "agents", "--data", "/proc", code=1).stderr
+        self.assertRegex(said, r"^error: cannot make a folder in /proc: .*\(storage_failed\)\n$")
+        said = self.belfry("bench", "bus", "--json", "--data", "/proc", code=1).stdout
+        self.assertIn("/proc has 0 MB free", json.loads(said)["message"])
+
     def test_doctor_wants_data_that_nobody_uses(self):
         self.assertIn("data_in_use", self.belfry("doctor", "--data", str(self.data), code=1).stderr)
         self.assertIn("no Belfry data", self.belfry("doctor", "--data", self.folder.name, code=1).stderr)
