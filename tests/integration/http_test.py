@@ -998,6 +998,19 @@ class Stops(Case):
         self.assertEqual(messages[1]["deliverAt"], later["scheduledDeliveryTime"])
 
     # D12
+    def test_a_signal_while_the_server_starts_stops_it_gracefully(self):
+        data = Path(self.folder.name) / "new"
+        process = subprocess.Popen([BELFRY, "serve", "--listen", "127.0.0.1:0", "--data", str(data)],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + PATIENCE
+        while not data.exists():
+            self.assertLess(time.monotonic(), deadline, "it does not start")
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=PATIENCE)[1]
+        self.assertEqual(process.returncode, 0, said)
+        self.assertIn("server.stopped", said)
+
+    # D12
     def test_keep_leaves_them_scheduled(self):
         self.server.end()
         self.server = self.start("--on-stop", "keep")

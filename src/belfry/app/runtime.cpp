@@ -575,15 +575,17 @@ Task<void> Runtime::Parts::stop() {
 Runtime::Runtime(Options options) : parts_(std::make_unique<Parts>(std::move(options))) {}
 Runtime::~Runtime() = default;
 
-Result<> Runtime::open() { return parts_->open(); }
+Result<> Runtime::open() {
+  // From here on: a signal that comes while the data is opened stops the server as soon as it runs.
+  parts_->signals.add(SIGINT);
+  parts_->signals.add(SIGTERM);
+  return parts_->open();
+}
 
 void Runtime::run() {
   Parts& parts = *parts_;
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
-  parts.signals.add(SIGINT);
-  parts.signals.add(SIGTERM);
-  parts.wait_for_signal();
   parts.store->start();
   parts.bus->start();
   parts.chats->start();
@@ -596,6 +598,7 @@ void Runtime::run() {
   parts.tasks.spawn("timekeeper", parts.timekeeper.run());
   parts.server->start();
   parts.log_start();
+  parts.wait_for_signal();
   parts.context.run();
 }
 
