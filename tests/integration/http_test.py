@@ -866,6 +866,8 @@ class Starts(Case):
     def test_a_port_in_use_refuses(self):
         other = Path(self.folder.name) / "other"
         self.refused(data=other, listen=f"127.0.0.1:{self.server.port}", says="in use")
+        self.assertFalse(other.exists())
+        self.refused(listen=f"127.0.0.1:{self.server.port}", says="data_in_use")
 
     def test_bad_settings_refuse_and_leave_nothing_behind(self):
         folder = Path(self.folder.name)
