@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -158,7 +159,7 @@ class Case(unittest.TestCase):
     def belfry(self, *arguments, code=0, text="", environment=None):
         clean = {k: v for k, v in os.environ.items() if not k.startswith("BELFRY_")}
         clean["BELFRY_URL"] = f"http://127.0.0.1:{self.server.port}"
-        done = subprocess.run([BELFRY, *arguments], input=text, capture_output=True, text=True, timeout=PATIENCE,
+        done = subprocess.run([BELFRY, *arguments], input=text, capture_output=True, text=True, errors="replace", timeout=PATIENCE,
                               env={**clean, **(environment or {})}, check=False)
         self.assertEqual(done.returncode, code, f"{arguments}: {done.stdout}{done.stderr}")
         return done
@@ -884,6 +885,8 @@ class Starts(Case):
     def test_a_port_in_use_refuses(self):
         other = Path(self.folder.name) / "other"
         self.refused(data=other, listen=f"127.0.0.1:{self.server.port}", says="in use")
+        self.assertFalse(other.exists())
+        self.refused(listen=f"127.0.0.1:{self.server.port}", says="data_in_use")
 
     def test_bad_settings_refuse_and_leave_nothing_behind(self):
         folder = Path(self.folder.name)
@@ -905,6 +908,43 @@ class Starts(Case):
         (folder / "broken").mkdir()
         (folder / "broken/belfry.db").write_bytes(b"not a database, not at all" * 100)
         self.refused(data=folder / "broken", says="cannot open the data")
+
+    def test_a_start_that_fails_quotes_no_statement(self):
+        self.server.end()
+        damaged = Path(self.folder.name) / "damaged"
+        shutil.copytree(self.data, damaged)
+        whole = (damaged / "belfry.db").read_bytes()
+        (damaged / "belfry.db").write_bytes(whole[:200] + b"\xff" * (len(whole) - 200))
+        (damaged / "belfry.db-wal").unlink(missing_ok=True)
+        self.refused(data=damaged, says="the file is damaged")
+        strange = Path(self.folder.name) / "strange"
+        shutil.copytree(self.data, strange)
+        database = sqlite3.connect(strange / "belfry.db")
+        database.execute("ALTER TABLE recipient RENAME TO recipients")
+        database.commit()
+        database.close()
+        self.refused(data=strange, says="its tables are not those of this version of Belfry")
+        noted = Path(self.folder.name) / "noted"
+        noted.mkdir()
+        (noted / "belfry.db").mkdir()
+        self.refused(data=noted, says="the disk or the file's permissions do not allow it")
+
+    def test_another_programs_database_is_left_alone(self):
+        for mode in ("DELETE", "WAL", "WAL with a log"):
+            folder = Path(self.folder.name) / mode
+            folder.mkdir()
+            database = sqlite3.connect(folder / "belfry.db")
+            database.execute(f"PRAGMA journal_mode = {mode.split()[0]}")
+            database.execute("CREATE TABLE birds(name)")
+            database.commit()
+            if mode == "WAL with a log":  # as after a crash: a copy while it is open
+                other = Path(self.folder.name) / "crashed"
+                shutil.copytree(folder, other, ignore=shutil.ignore_patterns("*-shm"))
+                folder = other
+            database.close()
+            before = {file.name: file.read_bytes() for file in folder.iterdir()}
+            self.refused(data=folder, says="another program's database")
+            self.assertEqual({file.name: file.read_bytes() for file in folder.iterdir()}, before)
 
     def test_an_empty_value_is_not_the_same_as_none(self):
         new = Path(self.folder.name) / "new"
@@ -977,6 +1017,19 @@ class Stops(Case):
         self.assertEqual([m["messageId"] for m in messages], [sooner["messageId"], later["messageId"]])
         self.assertTrue(all(m["forced"] for m in messages))
         self.assertEqual(messages[1]["deliverAt"], later["scheduledDeliveryTime"])
+
+    # D12
+    def test_a_signal_while_the_server_starts_stops_it_gracefully(self):
+        data = Path(self.folder.name) / "new"
+        process = subprocess.Popen([BELFRY, "serve", "--listen", "127.0.0.1:0", "--data", str(data)],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + PATIENCE
+        while not data.exists():
+            self.assertLess(time.monotonic(), deadline, "it does not start")
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=PATIENCE)[1]
+        self.assertEqual(process.returncode, 0, said)
+        self.assertIn("server.stopped", said)
 
     # D12
     def test_keep_leaves_them_scheduled(self):
@@ -1189,6 +1242,15 @@ class Commands(Case):
         refused = json.loads(self.belfry("mailbox", "nobody", "--json", code=1).stdout)
         self.assertEqual(refused["error"], "unknown_recipient")
 
+    def test_what_speaks_no_http_is_told_at_once(self):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            process = self.begin("mailbox", "worker", "--server", f"http://127.0.0.1:{other.getsockname()[1]}")
+            with other.accept()[0] as connection:
+                connection.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
+                said = process.communicate(timeout=PATIENCE)[1]  # less than it would wait for more
+        self.assertIn("speaks no HTTP", said)
+        self.assertEqual(process.returncode, 3)
+
     def test_flags_in_front_of_a_subcommand_are_refused(self):
         sent = self.belfry("send", "--to", "worker", "--delay", "1h", "x").stdout.split()[0]
         for arguments in (("messages", "--server", "http://127.0.0.1:1", "cancel", sent),
@@ -1237,6 +1299,23 @@ class Commands(Case):
         self.usage("send", "x", says="--to is missing")
         self.usage(says="a command is missing")
 
+    # D17
+    def test_text_that_is_not_utf_8_is_refused_and_file_names_are_not(self):
+        bad = b"caf\xe9"
+        for flag in ("--key", "--task", "--from", "--to", "--at", "--expires", "--server"):
+            self.usage("send", "--to", "worker", flag, bad, "x", says=f"{flag}: the value is not UTF-8")
+        for arguments in (("send", "--to", "worker", bad), ("why", bad), ("receive", bad), ("agents", "add", bad),
+                          ("runs", "show", bad), ("runs", "list", "--session", bad), ("tools", "call", bad),
+                          ("schedule", "add", "--session", "s", "--at", "noon", bad), ("when", "tomorrow", bad),
+                          ("run", "--key", bad, "-"), ("agents", "add", "a", "--kind", "model", "--tools", bad)):
+            self.usage(*arguments, says="is not UTF-8")
+        said = json.loads(self.belfry("send", "--to", "worker", "--key", bad, "x", "--json", code=2).stdout)
+        self.assertEqual(said["error"], "invalid_argument")
+        self.assertEqual(self.counts(), (0, 0, 0))
+        folder = os.fsencode(self.folder.name) + b"/" + bad
+        os.mkdir(folder)
+        self.assertIn("no Belfry data", self.belfry("doctor", "--data", folder, code=1).stderr)
+
     def test_with_json_errors_are_json_on_stdout(self):
         for arguments, code, error in ((("mailbox", "worker", "--foo", "--json"), 2, "invalid_argument"),
                                        (("receive", "worker", "--max", "0", "--json"), 2, "invalid_argument"),
@@ -1284,6 +1363,88 @@ class Commands(Case):
             self.assertEqual(done.returncode, 1, arguments)
             self.assertIn("could not be written", done.stderr)
 
+    def begin(self, *arguments, stdout=subprocess.PIPE):
+        """A command at work, for what happens to its output."""
+        process = subprocess.Popen([BELFRY, *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, "BELFRY_URL": f"http://127.0.0.1:{self.server.port}"})
+        self.addCleanup(process.wait, PATIENCE)
+        self.addCleanup(process.stderr.close)
+        return process
+
+    def until(self, condition, what):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, what)
+
+    # D18
+    def test_what_could_not_be_printed_is_not_acked(self):
+        for size in (10, 5000, 100000):  # from the second on the buffer is full, and a flush does not see what failed
+            for more in ((), ("--json",)):
+                sent = self.belfry("send", "--to", "worker", "-", text="x" * size).stdout.strip()
+                with open("/dev/full", "w", encoding="ascii") as full:
+                    process = self.begin("receive", "worker", "--ack", *more, stdout=full)
+                    said = process.communicate(timeout=PATIENCE)[1]
+                self.assertEqual(process.returncode, 1, said)
+                self.assertIn("were not acked", said)
+                self.assertIn("is leased", self.belfry("why", sent).stdout)
+
+    def test_a_stdin_that_cannot_be_read_is_not_an_empty_one(self):
+        for arguments in (("send", "--to", "worker", "-"), ("run", "-"), ("when", "--batch"), ("chat",)):
+            for stdin in ("< /", "<&-"):
+                done = subprocess.run(["sh", "-c", f'exec "$0" "$@" {stdin}', BELFRY, *arguments], timeout=PATIENCE,
+                                      capture_output=True, text=True, check=False,
+                                      env={**os.environ, "BELFRY_URL": f"http://127.0.0.1:{self.server.port}"})
+                self.assertEqual(done.returncode, 2, f"{arguments} {stdin}: {done.stdout}{done.stderr}")
+                self.assertIn("stdin cannot be read", done.stderr)
+        self.assertEqual(self.counts(), (0, 0, 0))
+        self.belfry("send", "--to", "worker", "-", text="")
+        self.assertIn('{"text":""}', self.belfry("receive", "worker", "--ack").stdout)
+
+    # D18
+    def test_an_ack_that_is_refused_is_no_success(self):
+        for more in ((), ("--json",)):
+            sent = self.belfry("send", "--to", "worker", "-", text="x" * 500000).stdout.strip()
+            process = self.begin("receive", "worker", "--ack", "--lease", "100ms", *more)
+            # More than a pipe holds: until it is read, nothing can be acked.
+            self.until(lambda sent=sent: self.server.call("GET", f"/v1/messages/{sent}").get("attempts") == 1 and
+                       self.server.call("GET", f"/v1/messages/{sent}")["state"] == "pending", "its lease does not end")
+            out, said = process.communicate(timeout=PATIENCE)
+            self.assertIn(sent, out)
+            self.assertIn(f"{sent} was not acked", said)
+            self.assertEqual(process.returncode, 1)
+            self.belfry("receive", "worker", "--ack")
+
+    def test_many_agents_are_one_document(self):
+        names = [f"a{number:04}" for number in range(1005)]
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
+        for name in names:
+            connection.request("POST", "/v1/agents", json.dumps({"id": name}), {"Content-Type": "application/json"})
+            self.assertEqual(connection.getresponse().read() and 201, 201)
+        connection.close()
+        page = self.server.call("GET", "/v1/agents")
+        self.assertIn("next", page)
+        for command in (("agents", "--json"), ("agents", "list", "--json")):
+            every = json.loads(self.belfry(*command).stdout)
+            self.assertEqual(list(every), ["agents"])
+            self.assertEqual(every["agents"][:len(page["agents"])], page["agents"])
+            self.assertLessEqual(set(names), {one["id"] for one in every["agents"]})
+        self.assertIn(names[-1], self.belfry("agents").stdout)
+
+    def test_a_benchmark_leaves_nothing_behind(self):
+        folder = Path(self.folder.name) / "bench"
+        folder.mkdir()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.begin("bench", "agents", "--data", str(folder), "--json")
+            self.until(lambda: any(folder.glob("belfry-bench-*/*")), "it does not begin")
+            process.send_signal(number)
+            process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 128 + number)
+            self.assertEqual(list(folder.iterdir()), [])
+        said = self.belfry("bench", "agents", "--data", "/proc", code=1).stderr
+        self.assertRegex(said, r"^error: cannot make a folder in /proc: .*\(storage_failed\)\n$")
+        said = self.belfry("bench", "bus", "--json", "--data", "/proc", code=1).stdout
+        self.assertIn("/proc has 0 MB free", json.loads(said)["message"])
+
     def test_doctor_wants_data_that_nobody_uses(self):
         self.assertIn("data_in_use", self.belfry("doctor", "--data", str(self.data), code=1).stderr)
         self.assertIn("no Belfry data", self.belfry("doctor", "--data", self.folder.name, code=1).stderr)
@@ -1296,6 +1457,20 @@ class Commands(Case):
         self.assertIn(str(self.data), done.splitlines()[0])
         self.assertEqual({file: file.read_bytes() for file in self.data.iterdir()}, before)
 
+    # G14
+    def test_data_of_a_newer_belfry_is_refused_by_the_doctor_as_by_a_start(self):
+        self.server.end()
+        database = sqlite3.connect(self.data / "belfry.db")
+        database.execute("UPDATE schema_version SET version = version + 1")
+        database.commit()
+        database.close()
+        said = self.belfry("doctor", "--data", str(self.data), code=1)
+        self.assertEqual(said.stdout, "")
+        self.assertIn("a newer Belfry has written it", said.stderr)
+        server = self.start()
+        self.assertEqual(server.end(), 1)
+        self.assertIn("a newer Belfry has written it", server.log[0])
+
     def test_doctor_names_a_message_that_is_missing(self):
         sent = self.belfry("send", "--to", "worker", "--delay", "1h", "x").stdout.split()[0]
         self.server.end()
@@ -1305,6 +1480,29 @@ class Commands(Case):
         database.close()
         said = self.belfry("doctor", "--data", str(self.data), code=1).stdout
         self.assertIn(f"for example message {sent}\n", said)
+
+    # G14
+    def test_doctor_makes_no_log_where_there_is_none(self):
+        self.server.end()
+        folder = Path(self.folder.name) / "a 100% copy? #2"
+        folder.mkdir()
+        database = sqlite3.connect(self.data / "belfry.db")  # the last one to close moves the log into the file
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.close()
+        shutil.copy(self.data / "belfry.db", folder)
+        for _ in range(2):
+            self.assertIn("clean", self.belfry("doctor", "--data", str(folder)).stdout)
+            self.assertEqual([file.name for file in folder.iterdir()], ["belfry.db"])
+
+    def test_doctor_says_why_it_may_not_look(self):
+        loop = Path(self.folder.name) / "loop"
+        loop.symlink_to(loop)
+        self.assertIn("Too many levels of symbolic links", self.belfry("doctor", "--data", str(loop), code=1).stderr)
+        if os.geteuid() == 0:
+            return  # root may read everything
+        closed = Path(self.folder.name) / "closed"
+        closed.mkdir(mode=0)
+        self.assertIn("Permission denied", self.belfry("doctor", "--data", str(closed), code=1).stderr)
 
     def test_doctor_looks_where_the_server_would(self):
         self.server.end()

@@ -53,6 +53,7 @@ class Answer {
   std::int64_t number(std::string_view name) const;
   bool flag(std::string_view name) const;
   std::string raw(std::string_view name) const;
+  std::string raw() const { return std::string(value_.raw); }  // all of it
   std::vector<Answer> list(std::string_view name) const;
   Answer object(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;

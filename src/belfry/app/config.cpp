@@ -124,6 +124,7 @@ const Setting kSettings[] = {
     {"server", "allow_hosts",
      [](Config& config, const std::string& value) -> Result<> {
        std::vector<std::string> names = split(value);
+       if (names.empty()) return wrong(value, "a list of host names");
        for (const std::string& name : names) BELFRY_CHECK(check_host(name));
        config.allow_hosts = std::move(names);
        return {};
@@ -266,11 +267,9 @@ std::string known_keys(std::string_view section) {
 
 std::string known_sections() {
   std::string out;
-  std::string_view last;
   for (const Setting& setting : kSettings) {
-    if (setting.section == last) continue;
-    last = setting.section;
-    out += fmt::format("{}[{}]", out.empty() ? "" : ", ", last);
+    const std::string name = fmt::format("[{}]", setting.section);
+    if (out.find(name) == std::string::npos) out += (out.empty() ? "" : ", ") + name;
   }
   return out;
 }

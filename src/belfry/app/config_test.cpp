@@ -68,7 +68,8 @@ TEST(Config, RefusesWhatItDoesNotKnowAndSaysWhere) {
     const char* says;
   } table[] = {
       {"[server]\nlisen = \"x\"", "f.toml:2: [server] lisen: unknown key; [server] has: listen"},
-      {"[sever]\n", "unknown section sever"},
+      {"[sever]\n",
+       "unknown section sever; there are the sections [server], [limits], [plugins], [overlays], [retention], "},
       {"listen = \"x\"", "unknown key listen"},
       {"[server]\non_stop = \"explode\"", "deliver or keep"},
       {"[server]\nstop_deadline_ms = -1", "a number from 0"},
@@ -78,6 +79,8 @@ TEST(Config, RefusesWhatItDoesNotKnowAndSaysWhere) {
       {"[server]\nlisten = \"x\"", "a port is missing"},
       {"[server]\ndata = \"\"", "\"\" is not a directory"},
       {"[server]\ntoken_file = \"\"", "\"\" is not a file"},
+      {"[server]\nallow_hosts = \"\"", "a list of host names"},
+      {"[server]\nallow_hosts = []", "a list of host names"},
       {"[server]\nallow_hosts = [\"http://a.example\"]", "without a scheme"},
       {"[server]\nallow_hosts = [\"a.example/b\"]", "without a scheme"},
       {"[server]\nallow_hosts = [\"a.example:b\"]", "without a scheme"},

@@ -9,6 +9,7 @@
 #include "belfry/chat/chat_tables.h"
 #include "belfry/chat/webhook_tables.h"
 #include "belfry/run/run_tables.h"
+#include "belfry/store/fault_words.h"
 
 namespace belfry::app {
 namespace {
@@ -26,6 +27,14 @@ std::string with_message_id(std::string problem) {
 }
 
 }  // namespace
+
+void check_versions(store::Connection& connection) {
+  // The newest that this program makes of each part; a test compares them with what a start makes.
+  static constexpr std::pair<const char*, int> kNewest[] = {
+      {"agent", 2},  {"bus", 6}, {"chat", 3},      {"memory", 1}, {"planner", 1},
+      {"roster", 1}, {"run", 2}, {"scheduled", 2}, {"tool", 1},   {"webhook", 1}};
+  for (const auto& [part, newest] : kNewest) store::check_version(connection, part, newest);
+}
 
 bool has_our_tables(store::Connection& connection) {
   auto rows = connection.query(

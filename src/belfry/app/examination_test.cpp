@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "belfry/store/fault_words.h"
 #include "tests/support/world.h"
 
 namespace belfry::app {
@@ -32,6 +33,25 @@ TEST(Examination, FindsNothingWrongWhereverTheFirstStartWasCut) {
     EXPECT_EQ(find_problems(*connection), std::vector<std::string>{}) << "cut at change " << cut;
   }
   EXPECT_GT(with_tables, 10);
+}
+
+// G14
+TEST(Examination, TakesWhatAStartMakesAndRefusesEveryPartOfANewerOne) {
+  World world({}, World::NotStarted{});
+  world.start();
+  world.crash();
+  const auto connection = store::sqlite::open({.path = "belfry.db", .vfs = world.disk().vfs_name()});
+  EXPECT_NO_THROW(check_versions(*connection));
+
+  std::vector<std::string> parts;
+  auto rows = connection->query("SELECT part FROM schema_version ORDER BY part");
+  while (rows.next()) parts.emplace_back(rows.text(0));
+  EXPECT_EQ(parts.size(), 10u);
+  for (const std::string& part : parts) {
+    connection->run("UPDATE schema_version SET version = version + 1 WHERE part = ?1", part);
+    EXPECT_THROW(check_versions(*connection), store::NotOurs) << part;
+    connection->run("UPDATE schema_version SET version = version - 1 WHERE part = ?1", part);
+  }
 }
 
 }  // namespace

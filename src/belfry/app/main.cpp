@@ -1,3 +1,5 @@
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -79,7 +81,7 @@ int run(int count, char** arguments) {
   add_when(app);
   add_doctor(app);
   add_bench(app);
-  refuse_empty_values(app);
+  check_values(app);
   const bool json = wants_json(count, arguments);
   try {
     app.parse(count, arguments);
@@ -96,11 +98,21 @@ int run(int count, char** arguments) {
   }
 }
 
+// What the caller has closed is held by something that fails in the same way: else the next file or connection that is
+// opened would get its number, and be read as stdin or printed to.
+void hold_closed_streams() {
+  for (int at = 0; at <= 2; ++at) {
+    if (::fcntl(at, F_GETFD) >= 0) continue;
+    if (::open("/dev/null", at == 0 ? O_WRONLY : O_RDONLY) < 0)
+      return;  // takes the lowest number that is free: this one
+  }
+}
+
 // A full disk behind `>` must not look like success.
 int after_output(int code) {
   if (code != kExitDone) return code;
   std::cout.flush();
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return code;
+  if (all_printed() && std::cout.good()) return code;
   std::fprintf(stderr, "error: the output could not be written\n");
   return kExitRefused;
 }
@@ -110,6 +122,7 @@ int after_output(int code) {
 int main(int count, char** arguments) {
   // The server itself runs this, for each plugin. Before anything else: it must stay small and have one thread.
   if (count > 1 && arguments[1] == plugin::kGuardCommand) return plugin::run_guard();
+  hold_closed_streams();
   try {
     return after_output(run(count, arguments));
   } catch (const std::exception& e) {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <optional>
 
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <fmt/format.h>
 
@@ -40,6 +41,7 @@
 #include "belfry/run/runs.h"
 #include "belfry/run/tools.h"
 #include "belfry/server/http_server.h"
+#include "belfry/store/fault_words.h"
 #include "belfry/store/file_reserve.h"
 #include "belfry/store/sqlite/sqlite_connection.h"
 #include "belfry/store/store.h"
@@ -66,7 +68,14 @@ constexpr Nanos kPluginGrace = std::chrono::milliseconds{2'500};
 Error error_of(const store::Fault& fault, const std::string& data) {
   if (fault.kind() == store::FaultKind::in_use)
     return {Errc::data_in_use, fmt::format("another Belfry is using the data in {}", data)};
-  return {Errc::storage_failed, fmt::format("cannot open the data in {}: {}", data, fault.what())};
+  return {Errc::storage_failed, fmt::format("cannot open the data in {}: {}", data, store::in_plain_words(fault))};
+}
+
+// Looked at before it is opened: that alone would change another program's file.
+void check_program(const std::string& path) {
+  if (!std::filesystem::exists(path)) return;
+  const auto connection = store::sqlite::open({.path = path, .read_only_check = true});
+  store::check_program(*connection);
 }
 
 // Creates the directory for nobody but us, or refuses one that cannot be used.
@@ -78,6 +87,24 @@ Result<> prepare_data_directory(const std::string& path) {
   if (!ec && !std::filesystem::is_directory(path, ec) && !ec) ec = std::make_error_code(std::errc::not_a_directory);
   if (!ec && ::access(path.c_str(), R_OK | W_OK | X_OK) != 0) ec = {errno, std::generic_category()};
   if (ec) return fail(Errc::storage_failed, fmt::format("cannot use the data directory {}: {}", path, ec.message()));
+  return {};
+}
+
+// For a first start: a server that nobody could reach is to leave no data behind.
+Result<> try_port(const net::HostPort& listen) {
+  using asio::ip::tcp;
+  asio::io_context context;
+  tcp::resolver resolver(context);
+  tcp::acceptor acceptor(context);
+  boost::system::error_code ec;
+  const auto found = resolver.resolve(listen.host, std::to_string(listen.port), tcp::resolver::passive, ec);
+  if (!ec) acceptor.open(found.begin()->endpoint().protocol(), ec);
+  if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
+  if (!ec) acceptor.bind(found.begin()->endpoint(), ec);
+  if (ec == asio::error::address_in_use)
+    return fail(Errc::unavailable, fmt::format("port {} of {} is in use by another program; --listen takes another one",
+                                               listen.port, listen.host));
+  if (ec) return fail(Errc::unavailable, fmt::format("cannot listen on {}: {}", listen.text(), ec.message()));
   return {};
 }
 
@@ -174,6 +201,7 @@ Result<> Runtime::Parts::open_store() {
     ::_exit(kExitBroken);
   };
   try {
+    check_program(database_path(options.data));
     auto connection = store::sqlite::open({.path = database_path(options.data)});
     auto reserve = std::make_unique<store::FileReserve>(options.data + "/reserve");
     store.emplace(context, std::move(connection), std::move(store_options), std::move(reserve));
@@ -336,6 +364,8 @@ Task<Result<std::int64_t>> Runtime::Parts::forget_about(std::string person, std:
 Result<> Runtime::Parts::open() {
   BELFRY_TRY(const net::HostPort listen, net::parse_host_port(options.config.listen));
   BELFRY_CHECK(server::HttpServer::check_address(listen.host, !options.token.empty()));
+  // Where there is data, whoever is using it is told about first: most likely they have the port, too.
+  if (!std::filesystem::exists(database_path(options.data))) BELFRY_CHECK(try_port(listen));
   BELFRY_CHECK(prepare_data_directory(options.data));
   BELFRY_CHECK(open_store());
   const Locale locale = locale_of(options.config);
@@ -566,15 +596,17 @@ Task<void> Runtime::Parts::stop() {
 Runtime::Runtime(Options options) : parts_(std::make_unique<Parts>(std::move(options))) {}
 Runtime::~Runtime() = default;
 
-Result<> Runtime::open() { return parts_->open(); }
+Result<> Runtime::open() {
+  // From here on: a signal that comes while the data is opened stops the server as soon as it runs.
+  parts_->signals.add(SIGINT);
+  parts_->signals.add(SIGTERM);
+  return parts_->open();
+}
 
 void Runtime::run() {
   Parts& parts = *parts_;
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
-  parts.signals.add(SIGINT);
-  parts.signals.add(SIGTERM);
-  parts.wait_for_signal();
   parts.store->start();
   parts.bus->start();
   parts.chats->start();
@@ -587,6 +619,7 @@ void Runtime::run() {
   parts.tasks.spawn("timekeeper", parts.timekeeper.run());
   parts.server->start();
   parts.log_start();
+  parts.wait_for_signal();
   parts.context.run();
 }
 

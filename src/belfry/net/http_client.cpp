@@ -91,10 +91,11 @@ class ClientConnection {
       while (!pending.empty() && !parser.is_done()) {
         const std::size_t taken = parser.put(asio::buffer(pending), ec);
         pending.erase(0, taken);
-        if (ec == http::error::need_more || taken == 0) break;
+        if (ec == http::error::need_more) break;
         if (ec)
           return fail(Errc::unavailable,
                       fmt::format("what answers at {} speaks no HTTP: {}", server_.server.text(), ec.message()));
+        if (taken == 0) break;
       }
     }
     return ClientResponse{static_cast<int>(parser.get().result_int()), std::move(parser.get().body())};

@@ -214,7 +214,7 @@ std::string home_page(const HomePage& page, Language language) {
 <h1>Belfry <span class="version">{version}</span></h1>
 <p>{lead}</p>
 </div>
-<nav><span class="state{state_class}">{state}</span> <a href="/?lang={other_code}" lang="{other_code}">{other_language}</a></nav>
+<nav><span class="state{state_class}">{state}</span> <a href="/about?lang={other_code}" lang="{other_code}">{other_language}</a></nav>
 </header>
 <main>
 <section>

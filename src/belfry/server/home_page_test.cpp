@@ -35,6 +35,11 @@ TEST(HomePage, ItsExamplesEndWithAnAckAndCarryATokenWhereOneIsNeeded) {
   EXPECT_NE(closed.find("-H &quot;Authorization: Bearer $TOKEN&quot;"), std::string::npos);
 }
 
+TEST(HomePage, LeadsToItselfInTheOtherLanguage) {
+  EXPECT_NE(home_page({}, Language::english).find("href=\"/about?lang=zh\""), std::string::npos);
+  EXPECT_NE(home_page({}, Language::chinese).find("href=\"/about?lang=en\""), std::string::npos);
+}
+
 TEST(HomePage, ShowsCountsAndHowManyMoreThereAre) {
   HomePage page;
   page.totals.live.pending = 1'234'567;

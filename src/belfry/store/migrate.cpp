@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include "belfry/store/connection.h"
+#include "belfry/store/fault_words.h"
 
 namespace belfry::store {
 
@@ -12,12 +11,8 @@ int version_of(Connection& connection, const std::string& part) {
 void migrate(Connection& connection, const std::string& part, const Migration* first, const Migration* last) {
   connection.execute(
       "CREATE TABLE IF NOT EXISTS schema_version(part TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID");
+  check_version(connection, part, last == first ? 0 : (last - 1)->version);
   int version = version_of(connection, part);
-  const int newest = last == first ? 0 : (last - 1)->version;
-  if (version > newest)
-    throw Fault(FaultKind::corrupt,
-                fmt::format("the data was written by a newer Belfry (\"{}\" has version {}, this program knows {})",
-                            part, version, newest));
   connection.execute("BEGIN IMMEDIATE");
   for (const Migration* step = first; step != last; ++step) {
     if (step->version <= version) continue;

@@ -83,27 +83,33 @@ void turns(Flags& flags) {
 void stop(Flags& flags) { set_stopped(flags, true); }
 void start(Flags& flags) { set_stopped(flags, false); }
 
+void print_line(const Answer& one) {
+  std::printf("%-32s %10lld %10lld %10lld%s\n", one.text("id").c_str(), static_cast<long long>(one.number("pending")),
+              static_cast<long long>(one.number("delayed")), static_cast<long long>(one.number("inFlight")),
+              one.flag("stopped") ? "  stopped" : "");
+}
+
+// All pages; with --json as one document, as if there were no pages.
 void list(Flags& flags) {
+  json::Writer writer;
+  writer.object().key("agents").array();
   std::string after;
   bool any = false;
-  while (true) {
-    const std::string answer =
-        flags.client.get("/v1/agents" + (after.empty() ? "" : "?after=" + net::percent_encoded(after)));
-    if (flags.client.json()) {
-      print_json(answer);
-    } else {
-      for (const Answer& one : Answer(answer).list("agents")) {
-        if (!std::exchange(any, true))
-          std::printf("%-32s %10s %10s %10s\n", "recipient", "pending", "delayed", "in flight");
-        std::printf("%-32s %10lld %10lld %10lld%s\n", one.text("id").c_str(),
-                    static_cast<long long>(one.number("pending")), static_cast<long long>(one.number("delayed")),
-                    static_cast<long long>(one.number("inFlight")), one.flag("stopped") ? "  stopped" : "");
+  do {
+    const Answer page(flags.client.get("/v1/agents" + (after.empty() ? "" : "?after=" + net::percent_encoded(after))));
+    for (const Answer& one : page.list("agents")) {
+      if (flags.client.json()) {
+        writer.raw(one.raw());
+        continue;
       }
+      if (!std::exchange(any, true))
+        std::printf("%-32s %10s %10s %10s\n", "recipient", "pending", "delayed", "in flight");
+      print_line(one);
     }
-    after = Answer(answer).text("next");
-    if (after.empty()) break;
-  }
-  if (!any && !flags.client.json()) std::fprintf(stderr, "nobody yet: belfry agents add NAME\n");
+    after = page.text("next");
+  } while (!after.empty());
+  if (flags.client.json()) return print_json(writer.end().end().take());
+  if (!any) std::fprintf(stderr, "nobody yet: belfry agents add NAME\n");
 }
 
 void add_profile_options(CLI::App& command, Flags& flags) {

@@ -484,9 +484,13 @@ void Chat::run() {
   std::thread([this] { listen(); }).detach();
   if (terminal_) std::thread([this] { watch_drafts(); }).detach();
   type();
+  if (!terminal_ && std::ferror(stdin) != 0) {
+    std::fprintf(stderr, "error: stdin cannot be read\n");
+    ::_exit(kExitUsage);
+  }
   stay();
-  const bool written = std::fflush(nullptr) == 0 && std::ferror(stdout) == 0;
-  ::_exit(written ? kExitDone : kExitRefused);  // the listener may wait for the server's next line; nobody waits for it
+  ::_exit(all_printed() ? kExitDone
+                        : kExitRefused);  // the listener may wait for the server's next line; nobody waits for it
 }
 
 }  // namespace

@@ -1,12 +1,16 @@
 #include "belfry/app/commands/commands.h"
 
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "belfry/base/json.h"
+#include "belfry/base/utf8.h"
 #include "belfry/bus/message_id.h"
 #include "belfry/bus/recipients.h"
 
@@ -57,11 +61,23 @@ int print_refusal(const Refusal& refusal, bool json) {
     std::printf("%s\n", writer.end().str().c_str());
   }
   // Whoever cannot be told on stdout is told on stderr.
-  if (std::fflush(stdout) == 0 && json) return refusal.exit_code;
+  if (all_printed() && json) return refusal.exit_code;
   const bool named = refusal.exit_code == kExitRefused;  // the word is for looking it up in docs/errors.md
   std::fprintf(stderr, "error: %s\n",
                (named ? fmt::format("{} ({})", message, word(refusal.error.code)) : message).c_str());
   return refusal.exit_code;
+}
+
+bool all_printed() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+
+std::string read_stdin() {
+  std::string text;
+  std::array<char, 16 << 10> piece;
+  std::size_t count = 0;
+  while ((count = std::fread(piece.data(), 1, piece.size(), stdin)) > 0) text.append(piece.data(), count);
+  if (std::ferror(stdin) != 0)
+    refuse_usage(fmt::format("stdin cannot be read: {}", std::generic_category().message(errno)));
+  return text;
 }
 
 CLI::Validator number_from(int least, int most) {
@@ -75,14 +91,20 @@ CLI::Validator number_from(int least, int most) {
   return CLI::Validator(check, "");
 }
 
-void refuse_empty_values(CLI::App& app) {
+void check_values(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
+    if (option->get_expected_min() == 0) continue;  // a flag without a value
+    const bool path = option->get_type_name() == "FILE" || option->get_type_name() == "DIR";
     // An empty message is a message; ids among the arguments have a check of their own.
-    if (option->get_expected_min() == 0 || option->get_positional()) continue;
+    const bool may_be_empty = option->get_positional();
     option->check(CLI::Validator(
-        [](const std::string& text) -> std::string { return text.empty() ? "the value is empty" : ""; }, ""));
+        [path, may_be_empty](const std::string& text) -> std::string {
+          if (text.empty() && !may_be_empty) return "the value is empty";
+          return path || is_utf8(text) ? "" : "the value is not UTF-8";
+        },
+        ""));
   }
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) refuse_empty_values(*command);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) check_values(*command);
 }
 
 void check_name_argument(const std::string& what, const std::string& name) {

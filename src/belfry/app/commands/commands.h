@@ -52,10 +52,18 @@ struct Refusal {
 // `error: …` in one line on stderr; with --json {"error","message"} on stdout, where answers go. Returns the exit code.
 int print_refusal(const Refusal& refusal, bool json);
 
+// Whether all that was printed has reached stdout. A flush alone does not know: a write that failed before has emptied the
+// buffer.
+bool all_printed();
+
+// All of stdin. One that cannot be read is refused: nothing is not what was meant.
+std::string read_stdin();
+
 // A check for options: a whole number in a range.
 CLI::Validator number_from(int least, int most);
-// Options with an empty value are refused: an empty variable in a script must not mean "not given".
-void refuse_empty_values(CLI::App& app);
+// Options with an empty value are refused: an empty variable in a script must not mean "not given". So is what is not UTF-8,
+// unless it is a FILE or a DIR: on its way it would be made into UTF-8, and two keys that differ could become one.
+void check_values(CLI::App& app);
 
 // Checks a name or the id of a message before it becomes a part of a route; `what` is the argument's name.
 void check_name_argument(const std::string& what, const std::string& name);

@@ -1,9 +1,13 @@
 // Checks data that no server uses: the file's own integrity, and that nothing vanished (G14).
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -14,6 +18,7 @@
 #include "belfry/app/runtime.h"
 #include "belfry/base/json.h"
 #include "belfry/bus/message_tables.h"
+#include "belfry/store/fault_words.h"
 #include "belfry/store/sqlite/sqlite_connection.h"
 
 namespace belfry::app {
@@ -58,30 +63,25 @@ Findings examine(store::Connection& connection) {
   return findings;
 }
 
-// What the store says is made for the log: it quotes statements.
-std::string_view in_plain_words(store::FaultKind kind) {
-  switch (kind) {
-    case store::FaultKind::corrupt: return "the file is damaged";
-    case store::FaultKind::io: return "the disk or the file's permissions do not allow it";
-    default: return "its tables are not those of this version of Belfry";
-  }
-}
-
 [[noreturn]] void refuse_no_data(const std::string& data) {
   refuse(Errc::not_found, fmt::format("there is no Belfry data in {}", data));
 }
 
 Findings examine_directory(const std::string& data) {
   const std::string path = database_path(data);
+  if (::access(path.c_str(), R_OK) != 0 && errno != ENOENT && errno != ENOTDIR)
+    refuse(Errc::storage_failed,
+           fmt::format("cannot read the data in {}: {}", data, std::generic_category().message(errno)));
   if (!looks_like_ours(path)) refuse_no_data(data);
   try {
     const auto connection = store::sqlite::open({.path = path, .read_only_check = true});
     if (!has_our_tables(*connection)) refuse_no_data(data);
+    check_versions(*connection);
     return examine(*connection);
   } catch (const store::Fault& fault) {
     if (fault.kind() == store::FaultKind::in_use)
       refuse(Errc::data_in_use, fmt::format("a server is using the data in {}; stop it first", data));
-    refuse(Errc::storage_failed, fmt::format("cannot read the data in {}: {}", data, in_plain_words(fault.kind())));
+    refuse(Errc::storage_failed, fmt::format("cannot read the data in {}: {}", data, store::in_plain_words(fault)));
   }
 }
 

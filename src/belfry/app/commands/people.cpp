@@ -122,7 +122,8 @@ void add_people(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* const setting = add_one(*command, "webhook", "Show, set or remove the webhook of a person", flags, webhook);
   setting->add_option("--url", flags->url, "Where what is said to them is sent: http:// or https://");
-  setting->add_option("--secret-file", flags->secret_file, "A file with the secret that both sides sign with");
+  setting->add_option("--secret-file", flags->secret_file, "A file with the secret that both sides sign with")
+      ->type_name("FILE");
   setting->add_flag("--idempotent", flags->idempotent, "The receiver knows a request again by its Idempotency-Key");
   setting->add_option("--timeout", flags->timeout, "For one request, like 5s; 10s if not given");
   setting->add_flag("--remove", flags->remove, "Back to the built-in chat");

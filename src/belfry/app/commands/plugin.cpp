@@ -314,11 +314,11 @@ void add_plugin(CLI::App& app) {
 
   flags = std::make_shared<Flags>();
   part = add_part(*command, "check", "Say what is wrong with a plugin", flags, check);
-  part->add_option("folder", flags->folder, "Its folder")->required();
+  part->add_option("folder", flags->folder, "Its folder")->required()->type_name("DIR");
 
   flags = std::make_shared<Flags>();
   part = add_part(*command, "try", "Run a plugin once, as a server would", flags, try_it);
-  part->add_option("folder", flags->folder, "Its folder")->required();
+  part->add_option("folder", flags->folder, "Its folder")->required()->type_name("DIR");
   part->add_option("--args", flags->arguments, "A JSON object, such as '{\"name\":\"Ada\"}' [{}]")->type_name("JSON");
   part->footer("Progress goes to stderr, the result to stdout. Ends with 1 if the plugin failed.");
 }

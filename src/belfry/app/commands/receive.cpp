@@ -51,14 +51,17 @@ std::string receive_within(Flags& flags, Millis wait) {
   }
 }
 
-void ack(Flags& flags, const std::vector<Answer>& messages) {
+// False if some were refused: their leases had ended, and they come again.
+bool ack(Flags& flags, const std::vector<Answer>& messages) {
   json::Writer writer;
   writer.object().key("leases").array();
   for (const Answer& message : messages) writer.value(message.text("lease"));
   const std::string answer = flags.client.post(mailbox(flags) + ":ack", writer.end().end().take());
-  for (const Answer& refused : Answer(answer).list("refused"))
-    std::fprintf(stderr, "error: %s was not acked: %s\n", refused.text("messageId").c_str(),
-                 printable(refused.text("message")).c_str());
+  const std::vector<Answer> refused = Answer(answer).list("refused");
+  for (const Answer& one : refused)
+    std::fprintf(stderr, "error: %s was not acked: %s\n", one.text("messageId").c_str(),
+                 printable(one.text("message")).c_str());
+  return refused.empty();
 }
 
 void print_message(const Answer& message, bool acked, WallTime now) {
@@ -83,8 +86,8 @@ void receive(Flags& flags) {
     for (const Answer& message : messages) print_message(message, flags.ack, now);
   }
   // Printed first, acked then: what the reader never saw must not be gone.
-  if (std::fflush(stdout) != 0) refuse(Errc::unavailable, "the messages could not be printed, so they were not acked");
-  if (flags.ack && !messages.empty()) ack(flags, messages);
+  if (!all_printed()) refuse(Errc::unavailable, "the messages could not be printed, so they were not acked");
+  if (flags.ack && !messages.empty() && !ack(flags, messages)) throw CLI::RuntimeError(kExitRefused);
   if (!messages.empty()) return;
   if (Answer(answer).flag("stopping")) {
     // With --json the answer has said so.

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <memory>
 
@@ -39,7 +38,7 @@ struct Flags {
 WallTime now() { return round_down(read_real_clocks().wall); }
 
 std::string read_plan_file(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  if (path == "-") return read_stdin();
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) refuse_usage(fmt::format("{} is a folder; a plan is a file", path));
   std::ifstream in(path, std::ios::binary);
@@ -287,7 +286,8 @@ void add_run(CLI::App& app) {
   command
       ->add_option("plan", flags->plan,
                    "A file with {\"steps\": [{\"aiName\", \"draftArgs\", \"dependsOn\"}]}; - reads stdin")
-      ->required();
+      ->required()
+      ->type_name("FILE");
   command->add_option("--session", flags->session, "The conversation in which results are said");
   command->add_option("--agent", flags->agent, "On whose behalf: it is told when all of it has ended");
   command->add_option("--key", flags->key, "A name for this run: made again under it, nothing is begun twice");

@@ -1,6 +1,4 @@
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -46,8 +44,8 @@ std::string payload_of(const std::string& content) {
   return writer.object().field("text", content).end().take();
 }
 
-std::string read_stdin() {
-  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+std::string message_from_stdin() {
+  std::string text = read_stdin();
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
@@ -62,7 +60,7 @@ std::string body_of(const Flags& flags) {
     for (const std::string& one : flags.to) writer.value(one);
     writer.end();
   }
-  writer.key("payload").raw(payload_of(flags.content == "-" ? read_stdin() : flags.content));
+  writer.key("payload").raw(payload_of(flags.content == "-" ? message_from_stdin() : flags.content));
   if (!flags.from.empty()) writer.field("from", flags.from);
   if (!flags.task.empty()) writer.field("taskId", flags.task);
   if (!flags.key.empty()) writer.field("key", flags.key);

@@ -148,6 +148,7 @@ void run_batch(const Question& defaults) {
     // Whoever asks line by line waits for each answer; a file is read on first.
     if (std::cin.rdbuf()->in_avail() <= 0) std::cout.flush();
   }
+  if (std::cin.bad()) refuse_usage("stdin cannot be read");
 }
 
 void run(const Flags& flags) {

@@ -2,6 +2,8 @@
 
 #include <sqlite3.h>
 
+#include <filesystem>
+#include <system_error>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -72,13 +74,39 @@ class SqliteStatement final : public Statement {
   sqlite3_stmt* handle_ = nullptr;
 };
 
+// With a log beside it, a file is not all there is, and nobody but SQLite knows what is.
+bool has_log(const std::string& path) {
+  const auto holds_something = [&path](const char* ending) {
+    std::error_code none;
+    const auto size = std::filesystem::file_size(path + ending, none);
+    return !none && size > 0;
+  };
+  return holds_something("-wal") || holds_something("-journal");
+}
+
+// The name of a file that nobody changes, as SQLite wants it.
+std::string immutable_name(const std::string& path) {
+  std::string name = path.starts_with('/') ? "file://" : "file:";
+  for (const char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      name += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+    } else {
+      name += c;
+    }
+  }
+  return name + "?immutable=1";
+}
+
 class SqliteConnection final : public Connection {
  public:
   explicit SqliteConnection(const Options& options) {
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
-                      (options.read_only_check ? 0 : SQLITE_OPEN_CREATE);
-    const int code =
-        sqlite3_open_v2(options.path.c_str(), &db_, flags, options.vfs.empty() ? nullptr : options.vfs.c_str());
+    const bool alone = options.read_only_check && options.vfs.empty() && !has_log(options.path);
+    const int access = alone                     ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
+                       : options.read_only_check ? SQLITE_OPEN_READWRITE
+                                                 : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    const std::string name = alone ? immutable_name(options.path) : options.path;
+    const int code = sqlite3_open_v2(name.c_str(), &db_, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+                                     options.vfs.empty() ? nullptr : options.vfs.c_str());
     try {
       if (code != SQLITE_OK) raise(db_, code, fmt::format("cannot open {}", options.path));
       if (options.read_only_check) {

@@ -18,7 +18,7 @@ struct Options {
   std::string vfs;  // empty: the operating system's files
   Synchronous synchronous = Synchronous::full;
   int cache_kib = 24 * 1024;
-  // For `doctor`: locks like any other, makes no database and changes not a byte of one.
+  // For looking at data: makes none and changes not a byte of it. Locks like any other where a log stands beside the file.
   bool read_only_check = false;
 };
 
