@@ -175,9 +175,10 @@ Task<void> Runs::work(StepKey key) {
     Runs& runs;
     StepKey key;
     bool held = true;
+    bool ran = false;
     void leave() {
       if (!std::exchange(held, false)) return;
-      runs.slots_.give_back(key, runs.parts_.clock.now().boot);
+      runs.slots_.give_back(key, runs.parts_.clock.now().boot, ran);
       runs.idle_.ring();
       runs.pump();
     }
@@ -192,6 +193,7 @@ Task<void> Runs::work(StepKey key) {
   }
   if (!begun || !*begun) co_return;
   if (stopping_) co_return co_await put_back(key);
+  place.ran = true;
   const plugin::Outcome outcome = co_await perform(std::move(**begun), key);
   place.leave();
   // Ended by a stop: the next start says what becomes of it.

@@ -654,6 +654,17 @@ TEST_F(LimitsTest, AToolPausesBetweenTwoUses) {
   EXPECT_EQ(when(second, "args"), 31'000);
 }
 
+// F14
+TEST_F(LimitsTest, AStepThatNeverBeganMakesItsToolPauseForNobody) {
+  takes("many", 0s, "{}");
+  const std::string refused = begin(R"({"steps":[{"aiName":"local__many"},
+    {"aiName":"local__pausing","draftArgs":{"a":"{{steps.0.result.nothing}}"},"dependsOn":[0]}]})");
+  w.advance(1s);
+  EXPECT_EQ(state(refused, 1), StepState::failed);
+  const std::string next = one("pausing", "{}");
+  EXPECT_EQ(when(next, "args"), 1'000);
+}
+
 // --- cancelling ---
 
 // F8, G10
