@@ -235,7 +235,10 @@ Result<Run> Runs::prepare(NewRun wanted) {
 
 // Where the run belongs: who says there what it has to say, and to whom.
 Result<> Runs::place(store::Connection& connection, const NewRun& wanted, Run& run) {
-  if (wanted.session.empty()) return {};
+  if (wanted.session.empty()) {
+    if (wanted.reply_to.empty() || wanted.in_turn) return {};
+    return fail(Errc::invalid_argument, "replyTo says to whom it is said in a session, but there is no sessionId");
+  }
   const auto found = chat::ChatTables::find(connection, wanted.session);
   if (!found)
     return fail(Errc::not_found, fmt::format("there is no session \"{}\"", shortened(wanted.session, kIdBytesMax)));
@@ -246,8 +249,13 @@ Result<> Runs::place(store::Connection& connection, const NewRun& wanted, Run& r
   const auto people = session.people();
   const auto agents = session.agents();
   run.quiet = wanted.quiet;
-  if (people.empty()) return {};
   const bool asked_by_one = std::ranges::find(people, wanted.reply_to) != people.end();
+  // Whoever an agent answers in its turn may be an agent, too; somebody else's choice must be a person there.
+  if (!wanted.reply_to.empty() && !asked_by_one && !wanted.in_turn)
+    return fail(Errc::invalid_argument,
+                fmt::format("replyTo is \"{}\", but no person of that name is in the session {}",
+                            shortened(wanted.reply_to, kIdBytesMax), wanted.session));
+  if (people.empty()) return {};
   run.owner.person = asked_by_one ? wanted.reply_to : people.front();
   const bool speaks = std::ranges::find(agents, wanted.agent) != agents.end();
   const bool one_agent = session.kind == chat::SessionKind::private_chat && !agents.empty();

@@ -722,6 +722,23 @@ TEST_F(AgentTest, AnAgentGetsTheAcknowledgementNowAndTheResultAsAMessage) {
 }
 
 // F8
+TEST_F(RunsTest, WhoIsToHearOfItMustBeAPersonOfTheSession) {
+  const std::string plan = R"({"steps":[{"aiName":"local__task1"}]})";
+  const auto refused = [&](const std::string& where, const std::string& whom) {
+    const auto created = create(plan, {.plan = {}, .overlays = {}, .session = where, .reply_to = whom});
+    return created ? Errc::unsupported : created.error().code;
+  };
+  for (const char* whom : {"nobody", "bot"}) EXPECT_EQ(refused(session, whom), Errc::invalid_argument) << whom;
+  EXPECT_EQ(refused("", "ann"), Errc::invalid_argument);
+  EXPECT_TRUE(w.host().asked.empty());
+  EXPECT_EQ(refused(session, "ann"), Errc::unsupported);
+  // An agent's turn may answer another agent; then it is the first person who hears of it.
+  one("task1", "{}",
+      {.plan = {}, .overlays = {}, .agent = "bot", .session = session, .reply_to = "scout", .in_turn = true});
+  EXPECT_EQ(said().size(), 2u);
+}
+
+// F8
 TEST_F(AgentTest, AnAgentIsToldOnceWhateverCrashes) {
   takes("task1", 1s);
   call("local__task1", R"({"schedule":"in 1 minute"})", "c1");
