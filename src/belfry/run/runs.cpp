@@ -176,6 +176,10 @@ Result<Ability> Runs::check_step(const NewRun& wanted, int index) const {
 
 // Cuts out what is Belfry's, and refuses what cannot be carried out.
 Result<> Runs::check(NewRun& wanted) const {
+  if (wanted.tells_agent && !wanted.agent.empty() && !parts_.bus.recipient(wanted.agent))
+    return fail(Errc::unknown_recipient,
+                fmt::format("there is no agent \"{}\" that could be told how it ended; belfry agents add makes one",
+                            shortened(wanted.agent, kIdBytesMax)));
   for (int i = 0; i < static_cast<int>(wanted.plan.steps.size()); ++i) {
     PlannedStep& step = wanted.plan.steps[static_cast<std::size_t>(i)];
     const auto check_one = [&]() -> Result<> {

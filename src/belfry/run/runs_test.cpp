@@ -739,6 +739,35 @@ TEST_F(RunsTest, WhoIsToHearOfItMustBeAPersonOfTheSession) {
 }
 
 // F8
+TEST_F(AgentTest, AnAgentThatIsToBeToldMustBeThere) {
+  const std::string plan = R"({"steps":[{"aiName":"local__task1"}]})";
+  const auto created = create(plan, {.plan = {}, .overlays = {}, .agent = "nobody", .tells_agent = true});
+  EXPECT_EQ(created.error().code, Errc::unknown_recipient);
+  const auto called = w.run(w.tools().call({.tool = "local__task1",
+                                            .arguments = R"({"schedule":"in 1 minute"})",
+                                            .context = {.agent_id = "nobody"}}));
+  EXPECT_EQ(called->code, Errc::unknown_recipient);
+  EXPECT_TRUE(w.host().asked.empty());
+}
+
+// F8
+TEST_F(AgentTest, TheLogSaysThatAnAgentWasRemovedBeforeItCouldBeTold) {
+  std::vector<std::string> lines;
+  const log::Capture capture([&lines](std::string_view line) {
+    if (line.contains("run.agent_not_told")) lines.emplace_back(line);
+  });
+  w.add("scout");
+  one("task1", R"({"schedule":"in 1 minute"})", {.plan = {}, .overlays = {}, .agent = "scout", .tells_agent = true});
+  EXPECT_TRUE(w.run(w.bus().remove_recipient("scout")).has_value());
+  w.advance(2min);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].contains(R"("agent":"scout")")) << lines[0];
+  w.restart();
+  w.advance(1s);
+  EXPECT_EQ(lines.size(), 1u);
+}
+
+// F8
 TEST_F(AgentTest, AnAgentIsToldOnceWhateverCrashes) {
   takes("task1", 1s);
   call("local__task1", R"({"schedule":"in 1 minute"})", "c1");
