@@ -370,6 +370,7 @@ class RunTest(unittest.TestCase):
         self.start()
         run = self.run_one("long", {})
         self.until(lambda: processes(self.marker), "it does not run")
+        self.assertEqual(self.server.request("DELETE", f"/v1/runs/{run}").status, 409)
         self.assertEqual(self.server.call("POST", f"/v1/runs/{run}:cancel")["state"], "cancelled")
         self.assertEqual(self.wait_for(run)[-1]["status"], "cancelled")
         self.until(lambda: not processes(self.marker), "it still runs")
@@ -426,6 +427,8 @@ class RunTest(unittest.TestCase):
         self.assertIn("reported", belfry("runs", "show", detached).stdout)
         self.assertIn(detached, belfry("runs", "list").stdout)
         self.assertEqual(belfry("runs", "cancel", detached).returncode, 1)
+        self.assertEqual(belfry("runs", "delete", detached).stdout, f"{detached} is deleted\n")
+        self.assertEqual(belfry("runs", "show", detached).returncode, 1)
 
 
 if __name__ == "__main__":

@@ -366,6 +366,13 @@ void RunTables::begin_life(Connection& connection) {
   connection.run("UPDATE run_step SET set_ms = 0 WHERE set_ms <> 0");
 }
 
+void RunTables::drop(Connection& connection, std::int64_t number) {
+  connection.run("DELETE FROM run_event WHERE run = ?1", number);
+  connection.run("DELETE FROM run_step_data WHERE run = ?1", number);
+  connection.run("DELETE FROM run_step WHERE run = ?1", number);
+  connection.run("DELETE FROM run WHERE number = ?1", number);
+}
+
 std::vector<std::string> RunTables::drop_old(Connection& connection, std::int64_t before_ms) {
   std::vector<std::pair<std::int64_t, std::string>> old;
   {
@@ -375,10 +382,7 @@ std::vector<std::string> RunTables::drop_old(Connection& connection, std::int64_
   }
   std::vector<std::string> ids;
   for (auto& [number, id] : old) {
-    connection.run("DELETE FROM run_event WHERE run = ?1", number);
-    connection.run("DELETE FROM run_step_data WHERE run = ?1", number);
-    connection.run("DELETE FROM run_step WHERE run = ?1", number);
-    connection.run("DELETE FROM run WHERE number = ?1", number);
+    drop(connection, number);
     ids.push_back(std::move(id));
   }
   return ids;

@@ -77,6 +77,8 @@ class RunTables {
   // A new life: nothing is known of how long the machine was off, so the wall counts.
   static void begin_life(store::Connection& connection);
 
+  // All of a run that has ended.
+  static void drop(store::Connection& connection, std::int64_t number);
   // Drops a few that ended before this, and says which.
   static std::vector<std::string> drop_old(store::Connection& connection, std::int64_t before_ms);
   // Steps of a session that wait for their time, with the next one first.

@@ -281,15 +281,17 @@ Task<Result<Runs::Created>> Runs::create(NewRun wanted) {
   // One that was made under this name is there, whatever has become of its tools meanwhile.
   const auto fits = check(wanted);
   Result<Run> prepared = fits ? prepare(wanted) : std::unexpected(fits.error());
-  auto job = [wanted, prepared, moment = moment(),
-              oldest_ms = to_ms(now() - options_.retention)](store::Connection& connection) mutable -> Result<Made> {
+  std::optional<std::int64_t> oldest_ms;
+  if (options_.retention > Millis{0}) oldest_ms = to_ms(now() - options_.retention);
+  auto job = [wanted, prepared, moment = moment(), oldest_ms](store::Connection& connection) mutable -> Result<Made> {
     if (const auto known = RunTables::find_once(connection, wanted.once)) {
       if (!wanted.body.empty() && known->body != wanted.body)
         return fail(Errc::key_conflict, "the key was used for another run");
       return Made{.known = known->number};
     }
     if (!prepared) return std::unexpected(prepared.error());
-    Made made{.dropped = RunTables::drop_old(connection, oldest_ms)};
+    Made made;
+    if (oldest_ms) made.dropped = RunTables::drop_old(connection, *oldest_ms);
     BELFRY_CHECK(place(connection, wanted, *prepared));
     RunTables::insert(connection, *prepared, wanted.once, wanted.body);
     Edit edit(connection, std::move(*prepared), moment);
@@ -409,6 +411,21 @@ Task<Result<Run>> Runs::cancel(std::string id) {
   apply(changes);
   log::info("run.cancelled", "", {{"run", id}});
   co_return changes.run;
+}
+
+Task<Result<>> Runs::remove(std::string id) {
+  auto job = [id](store::Connection& connection) -> Result<> {
+    const auto number = RunTables::number_of(connection, id);
+    if (!number) return no_run(id);
+    if (!RunTables::find(connection, *number, Detail::outline)->ended_at)
+      return fail(Errc::wrong_state, "the run has not ended; once it is cancelled, or done, it can be deleted");
+    RunTables::drop(connection, *number);
+    return {};
+  };
+  BELFRY_CO_CHECK(co_await parts_.store.write<void>(std::move(job)));
+  log::info("run.deleted", "", {{"run", id}});
+  tasks_.spawn("files of a deleted run", remove_files({id}));
+  co_return Result<>{};
 }
 
 Task<void> Runs::cancel_awaited(std::string session, std::string agent) {

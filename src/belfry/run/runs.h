@@ -56,8 +56,8 @@ struct NewRun {
 
 struct RunsOptions {
   SlotLimits slots;
-  Overlays overlays;  // for runs that bring none
-  Millis retention = kRetentionDefault;
+  Overlays overlays;    // for runs that bring none
+  Millis retention{0};  // how long runs that have ended are kept; 0: until somebody deletes them
   when::Zone zone = when::Zone::utc();
   std::filesystem::path files;  // where tools leave theirs; empty: nowhere
   // Whether an agent may use a tool.
@@ -126,6 +126,8 @@ class Runs {
   Task<Result<std::vector<RunTables::Coming>>> coming_in(std::string session, int limit);
   // `wrong_state` if it has ended.
   Task<Result<Run>> cancel(std::string id);
+  // Forgets one that has ended, with its files; `wrong_state` if it has not.
+  Task<Result<>> remove(std::string id);
   // Those whose agent (empty: any) waits for them in this session: it was told to stop.
   Task<void> cancel_awaited(std::string session, std::string agent);
   // The end of it, however long that takes; `stopping` if the server ends before.

@@ -743,9 +743,8 @@ TEST_F(AgentTest, AnAgentThatIsToBeToldMustBeThere) {
   const std::string plan = R"({"steps":[{"aiName":"local__task1"}]})";
   const auto created = create(plan, {.plan = {}, .overlays = {}, .agent = "nobody", .tells_agent = true});
   EXPECT_EQ(created.error().code, Errc::unknown_recipient);
-  const auto called = w.run(w.tools().call({.tool = "local__task1",
-                                            .arguments = R"({"schedule":"in 1 minute"})",
-                                            .context = {.agent_id = "nobody"}}));
+  const auto called = w.run(w.tools().call(
+      {.tool = "local__task1", .arguments = R"({"schedule":"in 1 minute"})", .context = {.agent_id = "nobody"}}));
   EXPECT_EQ(called->code, Errc::unknown_recipient);
   EXPECT_TRUE(w.host().asked.empty());
 }
@@ -1208,6 +1207,56 @@ TEST_F(RunFilesTest, AStartRemovesTheFilesOfRunsThatAreForgotten) {
   w.restart();
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(files), {}), 1);
   EXPECT_TRUE(std::filesystem::exists(files / id / "0" / "a.txt"));
+}
+
+// D21
+TEST_F(RunFilesTest, RunsAndTheirFilesStayUntilSomebodyDeletesThem) {
+  takes("task1", 0s);
+  const std::string id = one("task1", "{}");
+  leave(id);
+  w.crash();
+  w.pass(24h * 400);
+  w.start();
+  takes("task1", 10s);
+  const std::string other = one("task1", "{}");
+  w.advance(1s);
+  EXPECT_EQ(get(id).state, RunState::completed);
+  EXPECT_TRUE(std::filesystem::exists(files / id / "0" / "a.txt"));
+  EXPECT_EQ(w.run(w.runs().remove(other)).error().code, Errc::wrong_state);
+  EXPECT_TRUE(w.run(w.runs().remove(id)).has_value());
+  EXPECT_EQ(w.run(w.runs().get(id)).error().code, Errc::not_found);
+  EXPECT_EQ(w.run(w.runs().remove(id)).error().code, Errc::not_found);
+  EXPECT_FALSE(std::filesystem::exists(files / id));
+  w.advance(10s);
+  EXPECT_EQ(state(other), StepState::reported);
+  expect_sound();
+}
+
+class RetentionTest : public RunsTest {
+ protected:
+  static World::Options for_a_day() {
+    World::Options options = usual();
+    options.runs.retention = 24h;
+    return options;
+  }
+  RetentionTest() : RunsTest(for_a_day()) {}
+};
+
+// D21
+TEST_F(RetentionTest, RunsGoAfterTheTimeThatWasSet) {
+  takes("task1", 0s);
+  const std::string id = one("task1", "{}");
+  w.crash();
+  w.pass(23h);
+  w.start();
+  const std::string second = one("task1", "{}");
+  EXPECT_EQ(get(id).state, RunState::completed);
+  w.crash();
+  w.pass(2h);
+  w.start();
+  one("task1", "{}");
+  EXPECT_EQ(w.run(w.runs().get(id)).error().code, Errc::not_found);
+  EXPECT_EQ(get(second).state, RunState::completed);
 }
 
 // F8

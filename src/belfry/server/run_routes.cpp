@@ -36,6 +36,7 @@ void RunRoutes::add_to(Router& router) {
   router.add(Method::get, "/v1/runs", bound(&RunRoutes::list));
   router.add(Method::get, "/v1/runs/{}", bound(&RunRoutes::get));
   router.add(Method::post, "/v1/runs/{}:cancel", bound(&RunRoutes::cancel));
+  router.add(Method::remove, "/v1/runs/{}", bound(&RunRoutes::remove));
   router.add_stream(
       Method::get, "/v1/runs/{}/events",
       [this](Request request, Exchange& exchange) { return events(std::move(request), exchange); }, 0);
@@ -78,6 +79,13 @@ Task<Response> RunRoutes::cancel(Request request) {
   const auto run = co_await runs_.cancel(request.parameter);
   if (!run) co_return error_response(run.error());
   co_return json_response(200, run::run_json(*run, false));
+}
+
+Task<Response> RunRoutes::remove(Request request) {
+  const auto removed = co_await runs_.remove(request.parameter);
+  if (!removed) co_return error_response(removed.error());
+  json::Writer writer;
+  co_return json_response(200, writer.object().field("runId", request.parameter).field("result", "done").end().take());
 }
 
 Task<Response> RunRoutes::events(Request request, Exchange& exchange) {

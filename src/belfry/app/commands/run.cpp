@@ -272,6 +272,12 @@ void cancel(Flags& flags) {
   std::printf("%s is cancelled\n", flags.id.c_str());
 }
 
+void remove(Flags& flags) {
+  const std::string answer = flags.client.remove(target(flags.id));
+  if (flags.client.json()) return print_json(answer);
+  std::printf("%s is deleted\n", flags.id.c_str());
+}
+
 CLI::App* add_with_id(CLI::App& app, const char* name, const char* description, const std::shared_ptr<Flags>& flags) {
   CLI::App* const command = add_command(app, name, description);
   command->add_option("id", flags->id, "The run's id")->required();
@@ -297,7 +303,7 @@ void add_run(CLI::App& app) {
 }
 
 void add_runs(CLI::App& app) {
-  CLI::App* const command = add_command(app, "runs", "Plans and tools that run: list, show, watch, cancel");
+  CLI::App* const command = add_command(app, "runs", "Plans and tools that run: list, show, watch, cancel, delete");
   command->require_subcommand(0, 1);
   auto all = std::make_shared<Flags>();
   all->client.add_options(*command);
@@ -320,6 +326,9 @@ void add_runs(CLI::App& app) {
   auto cancel_flags = std::make_shared<Flags>();
   on_run(add_with_id(*command, "cancel", "End a run: nothing more of it is reported", cancel_flags),
          [cancel_flags] { cancel(*cancel_flags); });
+  auto delete_flags = std::make_shared<Flags>();
+  on_run(add_with_id(*command, "delete", "Forget a run that has ended, with its files", delete_flags),
+         [delete_flags] { remove(*delete_flags); });
 }
 
 }  // namespace belfry::app
