@@ -45,6 +45,7 @@ const store::Migration kMigrations[] = {
       CREATE INDEX run_due_set ON run_due(set_ms) WHERE set_ms <> 0;
     )sql"},
     {2, "CREATE INDEX run_step_blocked ON run_step(run, step) WHERE state = 'waiting' AND NOT ready"},
+    {3, "CREATE INDEX run_step_use ON run_step(tool, coalesce(ended_ms, reported_ms)) WHERE started_ms IS NOT NULL"},
 };
 
 #define BELFRY_RUN_COLUMNS \
@@ -289,6 +290,13 @@ std::vector<RunTables::ReadyStep> RunTables::ready_steps(Connection& connection)
       connection.query("SELECT run, step, tool FROM run_step WHERE state = 'waiting' AND ready ORDER BY run, step");
   while (rows.next()) all.push_back({{rows.integer(0), static_cast<int>(rows.integer(1))}, std::string(rows.text(2))});
   return all;
+}
+
+std::optional<WallTime> RunTables::last_use(Connection& connection, const std::string& tool) {
+  auto rows = connection.query(
+      "SELECT max(coalesce(ended_ms, reported_ms)) FROM run_step WHERE tool = ?1 AND started_ms IS NOT NULL", tool);
+  rows.next();
+  return maybe_time(rows, 0);
 }
 
 void RunTables::add_event(Connection& connection, const Event& event) {

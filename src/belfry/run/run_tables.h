@@ -65,6 +65,9 @@ class RunTables {
   };
   static std::vector<ReadyStep> ready_steps(store::Connection& connection);
 
+  // When a tool was last at work; a step that was cancelled counts until then.
+  static std::optional<WallTime> last_use(store::Connection& connection, const std::string& tool);
+
   static void add_event(store::Connection& connection, const Event& event);
   static std::vector<Event> events(store::Connection& connection, std::int64_t run, std::int64_t after, int limit);
 

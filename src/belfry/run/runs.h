@@ -163,6 +163,7 @@ class Runs {
 
   // runs_steps.cpp
   Task<void> recover();
+  Task<void> remember_pauses();
   void queue(StepKey key, const std::string& tool);
   void pump();
   Task<void> look_after(BootTime due);

@@ -111,12 +111,32 @@ Task<void> Runs::recover() {
     });
     if (changed) apply(*changed);
   }
+  co_await remember_pauses();
   for (const RunTables::ReadyStep& one : found->ready) queue(one.step, one.tool);
   if (found->next_ms) due_.note(*found->next_ms);
   if (found->to_tell) telling_.note(0);
   recovered_ = true;
   pump();
   co_await sweep_files();
+}
+
+// A tool that pauses between two uses does so over a restart, too.
+Task<void> Runs::remember_pauses() {
+  using Uses = std::vector<std::pair<Appetite, WallTime>>;
+  auto look = [pausing = parts_.tools.pausing()](store::Connection& connection) -> Result<Uses> {
+    Uses uses;
+    for (const Appetite& one : pausing)
+      if (const auto last = RunTables::last_use(connection, one.tool)) uses.emplace_back(one, *last);
+    return uses;
+  };
+  const auto uses = co_await parts_.store.read<Uses>(std::move(look));
+  if (!uses) co_return;
+  const Now now = parts_.clock.now();
+  for (const auto& [tool, last] : *uses) {
+    // Not for longer than the pause is, however the clock was set meanwhile.
+    const Millis left = std::min(tool.cooldown, Millis{last + tool.cooldown - round_down(now.wall)});
+    if (left > Millis{0}) slots_.pause(tool.tool, now.boot + left);
+  }
 }
 
 // The same, and again while the disk does not take it: a result is not lost because the disk is full right now.

@@ -655,6 +655,31 @@ TEST_F(LimitsTest, AToolPausesBetweenTwoUses) {
 }
 
 // F14
+TEST_F(LimitsTest, ARestartDoesNotEndThePauseOfATool) {
+  takes("pausing", 1s);
+  one("pausing", "{}");
+  w.advance(11s);  // 10 s of its pause
+  w.restart();
+  w.advance(5s);
+  const std::string second = one("pausing", "{}");
+  w.advance(10min);
+  EXPECT_EQ(when(second, "args"), 31'000);
+  // One that was cut off pauses from the start on at which its end is said.
+  takes("pausing", 20s);
+  w.advance(1min);
+  one("pausing", "{}");
+  w.advance(1s);
+  w.restart();
+  began = w.now();
+  const std::string third = one("pausing", "{}");
+  w.clock().step_wall(-1h);
+  w.restart();
+  w.advance(1h);
+  EXPECT_EQ(state(third), StepState::reported);
+  EXPECT_EQ(get(third).steps[0].started_at, began - 1h + 30s);
+}
+
+// F14
 TEST_F(LimitsTest, AStepThatNeverBeganMakesItsToolPauseForNobody) {
   takes("many", 0s, "{}");
   const std::string refused = begin(R"({"steps":[{"aiName":"local__many"},

@@ -59,6 +59,11 @@ void Slots::give_back(StepKey step, BootTime now, bool ran) {
   if (tool.running == 0 && tool.queue.empty() && tool.not_before <= now) tools_.erase(appetite.tool);
 }
 
+void Slots::pause(const std::string& tool, BootTime until) {
+  Tool& one = tools_[tool];
+  one.not_before = std::max(one.not_before, until);
+}
+
 std::optional<BootTime> Slots::next_look(BootTime now) const {
   std::optional<BootTime> next;
   for (const auto& [name, tool] : tools_)

@@ -51,6 +51,9 @@ class Slots {
   // Its place is free. Only a tool that ran pauses then: one that never began has used nothing.
   void give_back(StepKey step, BootTime now, bool ran = true);
 
+  // A tool that was used before, and pauses still.
+  void pause(const std::string& tool, BootTime until);
+
   // When to look again because of a pause; nothing if only an end can help.
   std::optional<BootTime> next_look(BootTime now) const;
   std::size_t waiting() const { return waiting_.size(); }

@@ -65,6 +65,13 @@ Result<Ability> Toolbox::find(const std::string& tool) const {
               fmt::format("there is no tool \"{}\" for a plan; there are: {}", shortened(tool, kIdBytesMax), names()));
 }
 
+std::vector<Appetite> Toolbox::pausing() const {
+  std::vector<Appetite> all;
+  for (const auto& [name, plugin] : plugins_)
+    if (plugin->cooldown > Millis{0}) all.push_back(find(name)->appetite);
+  return all;
+}
+
 Result<> Toolbox::check(const std::string& tool, const std::string& arguments) const {
   return executor_.check(tool, arguments);
 }

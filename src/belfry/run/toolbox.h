@@ -48,6 +48,8 @@ class Toolbox {
 
   // `unknown_tool` if there is none of that name, or none for plans.
   Result<Ability> find(const std::string& tool) const;
+  // Those that pause between two uses.
+  std::vector<Appetite> pausing() const;
   // Whether the arguments fit the tool's schema.
   Result<> check(const std::string& tool, const std::string& arguments) const;
   Task<plugin::Outcome> perform(Order order, plugin::Host::Progress progress, std::shared_ptr<Cancel> cancel);
