@@ -163,6 +163,8 @@ class Runs {
 
   // runs_steps.cpp
   Task<void> recover();
+  Task<void> take_up(StepKey key, bool idempotent);
+  Task<void> take_up_later(StepKey key);
   Task<void> remember_pauses();
   void queue(StepKey key, const std::string& tool);
   void pump();

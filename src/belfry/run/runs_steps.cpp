@@ -17,6 +17,8 @@ constexpr Millis kTryAgain{1'000};
 constexpr std::size_t kDetailBytesMax = 2'000;
 // A tool that was at work whenever the server died is likely to be the reason (G11).
 constexpr int kCrashesMax = 3;
+// So long after a start the guards of the last life have ended their plugins: TERM, KILL after the grace, and some patience.
+constexpr Millis kOldProcessesEnd = plugin::kTermGrace + Millis{1'000};
 
 Ended ended_of(const plugin::Outcome& outcome) {
   if (outcome.success) {
@@ -98,18 +100,11 @@ Task<void> Runs::recover() {
   for (const auto& [key, tool] : found->running) {
     const auto ability = parts_.tools.find(tool);
     const bool idempotent = ability && ability->idempotent;
-    const bool crashed = !parts_.bus.started_clean();
-    const auto changed = co_await edit_surely(key.run, [key, idempotent, crashed](Edit& edit) {
-      if (!edit.is_running(key.step)) return false;
-      const int crashes = crashed ? edit.note_crash(key.step) : 0;
-      if (idempotent && crashes < kCrashesMax) {
-        edit.try_again(key.step);
-      } else {
-        edit.end(key.step, failed("interrupted", interruption(crashes), Ending::interruption));
-      }
-      return true;
-    });
-    if (changed) apply(*changed);
+    if (idempotent && ability->is_plugin && !parts_.bus.started_clean()) {
+      tasks_.spawn("a step of the last life", take_up_later(key));
+    } else {
+      co_await take_up(key, idempotent);
+    }
   }
   co_await remember_pauses();
   for (const RunTables::ReadyStep& one : found->ready) queue(one.step, one.tool);
@@ -118,6 +113,29 @@ Task<void> Runs::recover() {
   recovered_ = true;
   pump();
   co_await sweep_files();
+}
+
+Task<void> Runs::take_up(StepKey key, bool idempotent) {
+  const bool crashed = !parts_.bus.started_clean();
+  const auto changed = co_await edit_surely(key.run, [key, idempotent, crashed](Edit& edit) {
+    if (!edit.is_running(key.step)) return false;
+    const int crashes = crashed ? edit.note_crash(key.step) : 0;
+    if (idempotent && crashes < kCrashesMax) {
+      edit.try_again(key.step);
+    } else {
+      edit.end(key.step, failed("interrupted", interruption(crashes), Ending::interruption));
+    }
+    return true;
+  });
+  if (changed) apply(*changed);
+}
+
+// After a crash its old process may still be at work, in the same output folder: two at once are more than "again". Until
+// then it counts as running, so that another crash finds it as it was.
+Task<void> Runs::take_up_later(StepKey key) {
+  co_await pauses_.pause(kOldProcessesEnd);
+  if (closed_) co_return;
+  co_await take_up(key, true);
 }
 
 // A tool that pauses between two uses does so over a restart, too.

@@ -405,12 +405,34 @@ TEST_F(RunsTest, WhatRanWhenTheServerDiedIsInterruptedUnlessItMayRunAgain) {
   EXPECT_EQ(state(once), StepState::interrupted);
   EXPECT_EQ(when(once, "tool_result"), 15'000);
   EXPECT_EQ(state(again), StepState::running);
-  w.advance(30s);
+  w.advance(33s);
   EXPECT_EQ(state(again), StepState::held);
-  w.advance(75s);
+  w.advance(72s);
   EXPECT_EQ(when(again, "tool_result"), 120'000);
   EXPECT_EQ(w.host().asked.size(), 3u);
   EXPECT_EQ(said().size(), 1u);
+  expect_sound();
+}
+
+// F5: its guard has a grace to end it.
+TEST_F(RunsTest, WhatMayRunAgainIsNotStartedBesideItsOldProcess) {
+  w.set_plugins({make_plugin({.name = "again", .idempotent = true})});
+  takes("again", 30s);
+  const std::string id = one("again", "{}");
+  const std::string cancelled = one("again", "{}");
+  w.restart();
+  w.advance(1s);
+  w.restart();
+  w.advance(plugin::kTermGrace);
+  EXPECT_EQ(w.host().asked.size(), 2u);
+  EXPECT_EQ(state(id), StepState::running);
+  EXPECT_TRUE(w.run(w.runs().cancel(cancelled)).has_value());
+  w.advance(1s);
+  EXPECT_EQ(w.host().asked.size(), 3u);
+  w.advance(30s);
+  EXPECT_EQ(state(id), StepState::reported);
+  EXPECT_EQ(state(cancelled), StepState::cancelled);
+  EXPECT_EQ(get(id).steps[0].crashes, 1);
   expect_sound();
 }
 
@@ -421,6 +443,7 @@ TEST_F(RunsTest, WhatMayRunAgainIsNotStartedAfterTheServerDiedThreeTimesInIt) {
   const std::string id = one("again", "{}");
   for (int i = 0; i < 2; ++i) {
     w.restart();
+    w.advance(3s);
     EXPECT_EQ(state(id), StepState::running);
   }
   // Who ends it on purpose has no quarrel with it.
@@ -430,6 +453,7 @@ TEST_F(RunsTest, WhatMayRunAgainIsNotStartedAfterTheServerDiedThreeTimesInIt) {
     EXPECT_EQ(state(id), StepState::running);
   }
   w.restart();
+  w.advance(3s);
   EXPECT_EQ(state(id), StepState::interrupted);
   EXPECT_TRUE(get(id).steps[0].error.contains("3 times")) << get(id).steps[0].error;
   EXPECT_EQ(w.host().asked.size(), 6u);

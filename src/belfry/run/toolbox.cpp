@@ -51,6 +51,7 @@ Result<Ability> Toolbox::find(const std::string& tool) const {
     return Ability{.takes_schedule = plugin.takes_schedule,
                    .refuses_schedule = !plugin.takes_schedule && !has_property(plugin.parameters, "schedule"),
                    .idempotent = plugin.idempotent,
+                   .is_plugin = true,
                    .appetite = {.tool = tool,
                                 .provider = plugin.provider.empty() ? tool : plugin.provider,
                                 .at_once = plugin.persistent ? 1 : plugin.at_once,

@@ -23,6 +23,7 @@ struct Ability {
   bool takes_schedule = false;    // `schedule` is Belfry's; otherwise it is an argument like others
   bool refuses_schedule = false;  // it is not even that
   bool idempotent = false;
+  bool is_plugin = false;  // a process, which may outlive the server for as long as its guard needs to end it
   Appetite appetite;
   Millis timeout = plugin::kTimeoutDefault;
 };
