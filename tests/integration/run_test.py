@@ -423,6 +423,12 @@ class RunTest(unittest.TestCase):
         self.assertIn("nobody", refused.stderr)
         detached = belfry("run", "-", "--detach", "--key", "k", plan=json.dumps(plan)).stdout.strip()
         self.assertEqual(belfry("run", "-", "--detach", "--key", "k", plan=json.dumps(plan)).stdout.strip(), detached)
+        # A flag replaces its own member of a whole request, and nothing else.
+        self.server.call("POST", "/v1/agents", {"id": "bot"}, 201)
+        request = {"plan": plan, "context": {"agentId": "nobody", "taskId": "t-7"}}
+        whole = belfry("run", "-", "--detach", "--agent", "bot", plan=json.dumps(request)).stdout.strip()
+        shown = self.server.call("GET", f"/v1/runs/{whole}")
+        self.assertEqual((shown["agentId"], shown["taskId"]), ("bot", "t-7"))
         self.assertEqual(belfry("runs", "watch", detached).returncode, 0)
         self.assertIn("reported", belfry("runs", "show", detached).stdout)
         self.assertIn(detached, belfry("runs", "list").stdout)

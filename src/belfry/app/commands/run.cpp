@@ -47,6 +47,23 @@ std::string read_plan_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// What the file says, but for what a flag says.
+void write_context(json::Writer& writer, const Flags& flags, std::optional<json::Value> given) {
+  if (given && given->kind == json::Kind::null) given.reset();
+  if (given && given->kind != json::Kind::object)
+    refuse_usage(fmt::format("context is {}; an object belongs there", json::name(given->kind)));
+  if (!given && flags.agent.empty() && flags.session.empty()) return;
+  writer.key("context").object();
+  for (const json::Member& member : given ? json::every_member(*given) : std::vector<json::Member>{}) {
+    const bool replaced =
+        (member.key == "agentId" && !flags.agent.empty()) || (member.key == "sessionId" && !flags.session.empty());
+    if (!replaced) writer.key(member.key).raw(member.value.raw);
+  }
+  if (!flags.agent.empty()) writer.field("agentId", flags.agent);
+  if (!flags.session.empty()) writer.field("sessionId", flags.session);
+  writer.end();
+}
+
 // A whole request, or only the plan of one.
 std::string request_of(const Flags& flags, const std::string& text) {
   const auto value = json::parse(text);
@@ -58,16 +75,10 @@ std::string request_of(const Flags& flags, const std::string& text) {
   writer.object();
   if (!whole) writer.key("plan").raw(value->raw);
   for (const json::Member& member : json::every_member(*value)) {
-    const bool overridden = (member.key == "context" && !(flags.agent.empty() && flags.session.empty())) ||
-                            (member.key == "key" && !flags.key.empty());
-    if (whole && !overridden) writer.key(member.key).raw(member.value.raw);
+    const bool written_below = member.key == "context" || (member.key == "key" && !flags.key.empty());
+    if (whole && !written_below) writer.key(member.key).raw(member.value.raw);
   }
-  if (!flags.agent.empty() || !flags.session.empty()) {
-    writer.key("context").object();
-    if (!flags.agent.empty()) writer.field("agentId", flags.agent);
-    if (!flags.session.empty()) writer.field("sessionId", flags.session);
-    writer.end();
-  }
+  write_context(writer, flags, whole ? json::find(*value, "context") : std::nullopt);
   if (!flags.key.empty()) writer.field("key", flags.key);
   return writer.end().take();
 }
