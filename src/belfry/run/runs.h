@@ -71,7 +71,7 @@ class Listener {
   virtual void happened(const Event& /*event*/) {}
   // How a run stands now, without arguments and results.
   virtual void changed(const Run& /*run*/) {}
-  // What a tool says while it works; nobody keeps it.
+  // What a tool says while it works; nobody keeps it. Of much in a short time only the latest is told.
   virtual void progressed(const Run& /*run*/, int /*step*/, const std::string& /*progress*/) {}
 };
 
@@ -145,6 +145,9 @@ class Runs {
   struct JobState {
     std::shared_ptr<Cancel> cancel;
     Run run;
+    std::string progress{};  // said, and not told yet; empty: nothing
+    BootTime quiet_until{};  // whoever tells before would tell too much
+    bool will_tell = false;
   };
   struct DraftState {
     std::string text;  // empty: not written yet
@@ -174,6 +177,9 @@ class Runs {
   Task<Result<std::optional<Started>>> begin(StepKey key);
   Task<plugin::Outcome> perform(Started started, StepKey key);
   Task<void> record_end(StepKey key, Ended ended);
+  void take_progress(StepKey key, std::string said);
+  void tell_progress(StepKey key);
+  Task<void> tell_progress_later(StepKey key, Millis pause);
   Task<Result<Changes>> edit(std::int64_t run, std::function<bool(Edit&)> change);
   Task<Result<Changes>> edit_surely(std::int64_t run, std::function<bool(Edit&)> change);
 

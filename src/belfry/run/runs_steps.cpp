@@ -15,6 +15,8 @@ namespace {
 // Between two attempts to store something that the disk does not take.
 constexpr Millis kTryAgain{1'000};
 constexpr std::size_t kDetailBytesMax = 2'000;
+// Between two words of a tool about its progress: nobody reads faster.
+constexpr Millis kBetweenProgress{100};
 // A tool that was at work whenever the server died is likely to be the reason (G11).
 constexpr int kCrashesMax = 3;
 // So long after a start the guards of the last life have ended their plugins: TERM, KILL after the grace, and some patience.
@@ -336,18 +338,14 @@ Task<plugin::Outcome> Runs::perform(Started started, StepKey key) {
     }
   } output{started.order.output_dir};
   auto cancel = std::make_shared<Cancel>();
-  jobs_[key] = {cancel, started.run};
+  jobs_[key] = {.cancel = cancel, .run = started.run};
   struct Listed {
     Runs& runs;
     StepKey key;
     ~Listed() { runs.jobs_.erase(key); }
   } listed{*this, key};
   if (stopping_) cancel->cancel();
-  auto progress = [this, key](std::string said) {
-    const auto job = jobs_.find(key);
-    if (job == jobs_.end()) return;
-    for (Listener* const listener : listeners_) listener->progressed(job->second.run, key.step, said);
-  };
+  auto progress = [this, key](std::string said) { take_progress(key, std::move(said)); };
   std::string what;
   try {
     auto outcome = co_await parts_.tools.perform(started.order, progress, cancel);
@@ -357,6 +355,7 @@ Task<plugin::Outcome> Runs::perform(Started started, StepKey key) {
       outcome = co_await parts_.tools.perform(started.order, progress, cancel);
     }
     if (outcome.passing) outcome.code = "cancelled";
+    tell_progress(key);  // the last of it, before the end
     co_return outcome;
   } catch (const std::exception& e) {
     what = e.what();
@@ -364,6 +363,35 @@ Task<plugin::Outcome> Runs::perform(Started started, StepKey key) {
   log::error("run.tool_failed", "a tool ended with an exception", {{"what", what}});
   co_return plugin::Outcome{
       .success = false, .data = {}, .code = "crashed", .message = "the tool ended with an exception"};
+}
+
+// A tool may say more than anybody can look at.
+void Runs::take_progress(StepKey key, std::string said) {
+  const auto found = jobs_.find(key);
+  if (found == jobs_.end()) return;
+  JobState& job = found->second;
+  job.progress = std::move(said);
+  const BootTime now = parts_.clock.now().boot;
+  if (now >= job.quiet_until) return tell_progress(key);
+  if (std::exchange(job.will_tell, true)) return;
+  tasks_.spawn("progress of a tool", tell_progress_later(key, std::chrono::ceil<Millis>(job.quiet_until - now)));
+}
+
+void Runs::tell_progress(StepKey key) {
+  const auto found = jobs_.find(key);
+  if (found == jobs_.end() || found->second.progress.empty()) return;
+  JobState& job = found->second;
+  job.quiet_until = parts_.clock.now().boot + kBetweenProgress;
+  const std::string said = std::exchange(job.progress, {});
+  for (Listener* const listener : listeners_) listener->progressed(job.run, key.step, said);
+}
+
+Task<void> Runs::tell_progress_later(StepKey key, Millis pause) {
+  co_await pauses_.pause(pause);
+  const auto found = jobs_.find(key);
+  if (found == jobs_.end()) co_return;
+  found->second.will_tell = false;
+  tell_progress(key);
 }
 
 Task<void> Runs::record_end(StepKey key, Ended ended) {

@@ -1083,6 +1083,30 @@ TEST_F(RunsTest, ARunUnderAKeyIsMadeOnce) {
   EXPECT_EQ(w.host().asked.size(), 1u);
 }
 
+// F8: of two hundred thousand words a person needs the latest.
+TEST_F(RunsTest, MuchProgressIsToldInPartAndTheLastOfItBeforeTheEnd) {
+  struct Told final : Listener {
+    std::vector<std::string> all;
+    void happened(const Event& event) override { all.push_back(event.type); }
+    void progressed(const run::Run& /*run*/, int /*step*/, const std::string& progress) override {
+      all.push_back(progress);
+    }
+  } told;
+  w.runs().listen(told);
+  testing::ScriptedJob job{.takes = 1s, .at_last = {"998", "999"}};
+  for (int i = 0; i < 100; ++i) job.progress.push_back(std::to_string(i));
+  w.host().jobs["task1"] = {job};
+  one("task1", "{}");
+  w.advance(99ms);
+  EXPECT_EQ(told.all.back(), "0");
+  w.advance(1ms);
+  EXPECT_EQ(told.all.back(), "99");
+  w.advance(10s);
+  EXPECT_EQ(told.all,
+            (std::vector<std::string>{"start", "plan", "args", "0", "99", "998", "999", "tool_result", "done"}));
+  w.runs().unlisten(told);
+}
+
 // --- memory ---
 
 // F2, G15
