@@ -457,8 +457,8 @@ void Runs::apply(const Changes& changes) {
   for (const Step& step : run.steps) {
     const StepKey key{run.number, step.index};
     if (run.state == RunState::cancelled) slots_.leave(key);
-    // What nobody needs any more is not written to its end.
-    if (is_final(step.feedback.state)) drop_draft(key);
+    // What nobody needs any more is not written to its end: a result that is held needs no notice.
+    if (is_final(step.feedback.state) || step.feedback.state == StepState::held) drop_draft(key);
   }
   for (const Event& event : changes.events) {
     for (Listener* const listener : listeners_) listener->happened(event);

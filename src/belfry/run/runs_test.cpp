@@ -991,6 +991,18 @@ TEST_F(DraftsTest, NoModelIsAskedForWhatIsDoneInTime) {
   EXPECT_TRUE(w.model().asked.empty());
 }
 
+// F10
+TEST_F(DraftsTest, ATextIsNotWrittenToItsEndIfTheResultComesFirst) {
+  takes("image_draw", 110s);
+  w.model().answer = [](const llm::ChatRequest&) { return says("Not needed.", 1min); };
+  const std::string id = one("image_draw", R"({"schedule":"in 2 minutes"})");
+  w.advance(105s);
+  EXPECT_EQ(w.model().under_way, 1);
+  w.advance(5s);
+  EXPECT_EQ(state(id), StepState::held);
+  EXPECT_EQ(w.model().under_way, 0);
+}
+
 // --- the log ---
 
 // F11
