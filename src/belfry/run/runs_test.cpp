@@ -815,6 +815,28 @@ TEST_F(AgentTest, TheLogSaysThatAnAgentWasRemovedBeforeItCouldBeTold) {
   EXPECT_EQ(lines.size(), 1u);
 }
 
+// F8, G10
+TEST_F(AgentTest, AnAgentHearsThatTheResultWasShownOnlyIfItWas) {
+  const auto told = [this]() -> std::string {
+    const auto got = w.drain("bot");
+    EXPECT_EQ(got.size(), 1u);
+    if (got.empty()) return "";
+    return std::string(json::find(*json::parse(got[0].payload), "shownToPerson")->raw);
+  };
+  NewRun wanted = in_chat();
+  wanted.tells_agent = true;
+  one("task1", "{}", wanted);
+  EXPECT_EQ(told(), "true");
+  const std::string cancelled = one("task1", R"({"schedule":"in 1 minute"})", wanted);
+  EXPECT_TRUE(w.run(w.runs().cancel(cancelled)).has_value());
+  w.clock().settle();
+  EXPECT_EQ(told(), "false");
+  begin(R"({"steps":[{"aiName":"send_message","draftArgs":{"to":"worker","payload":{}}}]})", wanted);
+  w.clock().settle();
+  EXPECT_EQ(told(), "false");
+  EXPECT_EQ(said().size(), 1u);
+}
+
 // F8
 TEST_F(AgentTest, AnAgentIsToldOnceWhateverCrashes) {
   takes("task1", 1s);
