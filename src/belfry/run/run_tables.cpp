@@ -400,7 +400,7 @@ std::vector<RunTables::Coming> RunTables::coming_in(Connection& connection, cons
   std::vector<Coming> all;
   auto rows = connection.query(
       "SELECT r.id, r.title, r.person, r.created_ms, s.step, s.tool, s.state, s.feedback_ms FROM run r JOIN run_step s ON "
-      "s.run = r.number WHERE r.session = ?1 AND r.state = 'running' AND s.ready AND s.feedback_ms IS NOT NULL AND "
+      "s.run = r.number WHERE r.session = ?1 AND r.state = 'running' AND s.feedback_ms IS NOT NULL AND "
       "s.notified_ms IS NULL AND NOT s.past AND s.state IN ('waiting','running','held') ORDER BY s.feedback_ms LIMIT ?2",
       session, limit);
   while (rows.next())

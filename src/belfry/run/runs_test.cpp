@@ -714,6 +714,26 @@ TEST_F(LimitsTest, AStepThatNeverBeganMakesItsToolPauseForNobody) {
   EXPECT_EQ(when(next, "args"), 1'000);
 }
 
+// F8
+TEST_F(RunsTest, WhatIsComingHasTheLaterStepsOfAPlanToo) {
+  takes("task1", 30s);
+  begin(R"({"steps":[{"aiName":"local__task1","draftArgs":{"schedule":"in 1 minute"}},
+    {"aiName":"local__task2","draftArgs":{"schedule":"in 2 minutes"},"dependsOn":[0]},
+    {"aiName":"local__task3","draftArgs":{"schedule":{"when":"in 3 minutes","anchor":"step"}},"dependsOn":[1]}]})",
+        in_chat());
+  const auto coming = [this] {
+    std::vector<int> steps;
+    const auto all = w.run(w.runs().coming_in(session, 10));
+    for (const RunTables::Coming& one : *all) steps.push_back(one.step);
+    return steps;
+  };
+  EXPECT_EQ(coming(), (std::vector<int>{0, 1}));
+  w.advance(1min);
+  EXPECT_EQ(coming(), std::vector<int>{1});
+  w.advance(1min);
+  EXPECT_EQ(coming(), std::vector<int>{2});
+}
+
 // --- cancelling ---
 
 // F8, G10
