@@ -272,6 +272,11 @@ std::string RunTables::result_of(Connection& connection, StepKey step) {
   return rows.next() ? std::string(rows.text(0)) : std::string();
 }
 
+std::string RunTables::arguments_of(Connection& connection, StepKey step) {
+  auto rows = connection.query("SELECT arguments FROM run_step_data WHERE run = ?1 AND step = ?2", step.run, step.step);
+  return rows.next() ? std::string(rows.text(0)) : std::string();
+}
+
 void RunTables::end_run(Connection& connection, const Run& run) {
   connection.run("UPDATE run SET state = ?2, ended_ms = ?3 WHERE number = ?1", run.number, word(run.state),
                  maybe_ms(run.ended_at));

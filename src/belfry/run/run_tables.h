@@ -57,6 +57,8 @@ class RunTables {
 
   static void put_step(store::Connection& connection, std::int64_t run, const Step& step);
   static std::string result_of(store::Connection& connection, StepKey step);
+  // As its tool got them; empty if it has not begun.
+  static std::string arguments_of(store::Connection& connection, StepKey step);
   static void end_run(store::Connection& connection, const Run& run);
   static std::vector<StepKey> running_steps(store::Connection& connection);
   struct ReadyStep {

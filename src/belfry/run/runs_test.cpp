@@ -998,6 +998,17 @@ TEST_F(DraftsTest, AModelWritesTheTextAheadOfItsTimeInTheToneOfTheHouse) {
   EXPECT_EQ(when(id, "tool_choice"), 120'000);
 }
 
+// F10
+TEST_F(DraftsTest, TheModelIsToldWhatTheToolGot) {
+  w.set_plugins({make_plugin(scheduled_plugin("image_draw", 300s)), make_plugin({.name = "words"})});
+  takes("words", 0s, R"({"text":"a blue cat"})");
+  begin(R"({"steps":[{"aiName":"local__words"},{"aiName":"local__image_draw","dependsOn":[0],
+    "draftArgs":{"prompt":"{{steps.0.result.text}}","schedule":"in 2 minutes"}}]})");
+  w.advance(101s);
+  ASSERT_EQ(w.model().asked.size(), 1u);
+  EXPECT_TRUE(w.model().asked[0].messages[1].content.contains("a blue cat")) << w.model().asked[0].messages[1].content;
+}
+
 // F4, F10
 TEST_F(DraftsTest, ATextThatIsNotReadyInTimeOrCannotBeShownIsReplacedByTheDefault) {
   w.model().answer = [](const llm::ChatRequest&) { return says("Too late.", 60s); };
