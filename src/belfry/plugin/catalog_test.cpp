@@ -120,6 +120,38 @@ TEST_F(CatalogTest, OnlyWhatChangedIsNew) {
   EXPECT_FALSE(all.find("draw"));
 }
 
+// F14: plugins may write into their folders as often as they like.
+TEST_F(CatalogTest, OnlyWhatChangedIsReadAgain) {
+  add("own", "draw", R"({"name":"draw"})");
+  add("own", "alarm", R"({"name":"alarm"})");
+  const fs::path draw = root_ / "own" / "draw";
+  int read = 0;
+  Catalog all({root_ / "own"}, [&read](std::string_view) -> Result<> {
+    ++read;
+    return {};
+  });
+  const auto read_again = [&] {
+    const int before = read;
+    all.scan();
+    return (read - before) / 2;  // twice each: before and after its files were looked at
+  };
+  EXPECT_EQ(read_again(), 2);
+  std::ofstream(draw / "state.db") << "it wrote something";
+  fs::create_directory(draw / "cache");
+  EXPECT_EQ(read_again(), 0);
+  for (const char* const file : {"handler", ".env", "config.json"}) {
+    std::ofstream(draw / file, std::ios::app) << "\n";
+    EXPECT_EQ(read_again(), 1) << file;
+    EXPECT_EQ(read_again(), 0) << file;
+  }
+  fs::permissions(draw / "handler", fs::perms::owner_read);
+  all.scan();
+  EXPECT_FALSE(all.find("draw"));
+  fs::permissions(draw / "handler", fs::perms::owner_all);
+  all.scan();
+  EXPECT_TRUE(all.find("draw"));
+}
+
 // F5
 TEST_F(CatalogTest, WhatAnybodyCanChangeIsNotRun) {
   add("own", "draw", R"({"name":"draw"})");

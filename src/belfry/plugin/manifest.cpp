@@ -425,6 +425,15 @@ std::string edition_of(const Plugin& plugin) {
   return edition;
 }
 
+// Of folders only who may write to them: plugins leave files there.
+std::string stamp_of_file(const fs::path& path) {
+  struct stat about{};
+  if (::stat(path.c_str(), &about) != 0) return "- ";
+  if (!S_ISREG(about.st_mode)) return fmt::format("{} ", about.st_mode);
+  return fmt::format("{}.{}.{}.{} ", edition_of_file(about), about.st_mode, about.st_ctim.tv_sec,
+                     about.st_ctim.tv_nsec);
+}
+
 std::unexpected<Error> in_file(const fs::path& file, const Error& error) {
   return fail(error.code, fmt::format("{}: {}", file.string(), error.detail));
 }
@@ -484,6 +493,16 @@ Result<Plugin> read_manifest(const fs::path& folder, std::string_view text, std:
   if (!variables) return in_file(folder / ".env", variables.error());
   plugin->environment = std::move(*variables);
   return plugin;
+}
+
+std::string stamp_of(const Plugin& plugin) {
+  std::string stamp;
+  for (const char* const part : {"", "config.json", ".env"}) stamp += stamp_of_file(plugin.folder / part);
+  // A program of that name may come to stand in the folder, too.
+  stamp += stamp_of_file(plugin.folder / fs::path(plugin.command.front()).filename());
+  for (const std::string& argument : plugin.command) stamp += stamp_of_file(plugin.folder / argument);
+  if (plugin.persistent) stamp += fmt::format("{:x}", edition_of_folder(plugin.folder));
+  return stamp;
 }
 
 Result<Plugin> read_plugin(const fs::path& folder, const CheckSchema& check_schema) {
