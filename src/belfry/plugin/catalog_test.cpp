@@ -171,6 +171,16 @@ TEST_F(CatalogTest, WhatAnybodyCanChangeIsNotRun) {
   }
 }
 
+// F5
+TEST_F(CatalogTest, AFolderThatAPluginIsGivenMayBeEverybodys) {
+  add("own", "draw", R"({"name":"draw","command":["handler","/tmp","open"]})");
+  fs::create_directory(root_ / "own" / "draw" / "open");
+  fs::permissions(root_ / "own" / "draw" / "open", fs::perms::all);
+  Catalog all = catalog();
+  all.scan();
+  EXPECT_TRUE(all.find("draw"));
+}
+
 // F5: a process that stays has read them when it began.
 TEST_F(CatalogTest, AModuleOfAPersistentPluginMakesItNew) {
   add("own", "draw", R"({"name":"draw","mode":"persistent"})");

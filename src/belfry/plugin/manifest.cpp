@@ -372,8 +372,9 @@ Result<> check_writers(const Plugin& plugin) {
   for (const std::string& argument : plugin.command) paths.push_back(plugin.folder / argument);
   for (const fs::path& path : paths) {
     struct stat about{};
-    if (::stat(path.c_str(), &about) != 0 || !(S_ISREG(about.st_mode) || S_ISDIR(about.st_mode))) continue;
-    if (about.st_mode & S_IWOTH)
+    // A folder among the arguments, such as /tmp, is not run.
+    const bool counts = ::stat(path.c_str(), &about) == 0 && (S_ISREG(about.st_mode) || path == plugin.folder);
+    if (counts && (about.st_mode & S_IWOTH))
       return wrong(fmt::format("anybody can write to {}, and it is run; chmod o-w it first", path.string()));
   }
   return {};
