@@ -66,6 +66,8 @@ void Catalog::read_folder(const fs::path& folder, Found& found) const {
     auto read = read_one(one);
     if (!read) {
       found.broken.push_back({one, read.error().detail});
+      // It stands in the place of an earlier one: to use that instead would be somebody's surprise.
+      found.plugins.erase(one.filename().string());
       continue;
     }
     found.plugins[read->plugin->name] = read->plugin;

@@ -66,6 +66,19 @@ TEST_F(CatalogTest, ALaterFolderReplacesWhatIsBundled) {
   EXPECT_EQ(all.find("draw")->description, "own");
 }
 
+// F14
+TEST_F(CatalogTest, ABrokenReplacementDoesNotBringBackWhatIsBundled) {
+  add("bundled", "draw", R"({"name":"draw","description":"bundled"})");
+  add("own", "draw", R"({"name":"draw","timeoutMs":"soon"})");
+  Catalog all = catalog();
+  all.scan();
+  EXPECT_FALSE(all.find("draw"));
+  EXPECT_EQ(all.broken().size(), 1u);
+  fs::remove_all(root_ / "own" / "draw");
+  all.scan();
+  EXPECT_EQ(all.find("draw")->description, "bundled");
+}
+
 TEST_F(CatalogTest, ABrokenOneIsNamedOnceAndHarmsNoOther) {
   std::vector<std::string> lines;
   const log::Capture capture([&](std::string_view line) { lines.emplace_back(line); });
