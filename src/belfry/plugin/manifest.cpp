@@ -159,13 +159,32 @@ Result<> settle_schedule(const Parameters& parameters, std::optional<bool> decla
   return {};
 }
 
+std::vector<json::Value> elements_in(json::Value object, std::string_view name) {
+  const auto list = json::find(object, name);
+  return list && list->kind == json::Kind::array ? json::elements(*list) : std::vector<json::Value>{};
+}
+
+// Where a schema, or one that counts for the same object, requires `schedule`: "inputSchema.anyOf[1]". Nothing: nowhere.
+std::optional<std::string> place_that_requires_schedule(json::Value schema, const std::string& place) {
+  if (schema.kind != json::Kind::object) return std::nullopt;
+  if (std::ranges::any_of(elements_in(schema, "required"), [](json::Value name) { return is_type(name, "schedule"); }))
+    return place;
+  for (const char* const list : {"allOf", "anyOf", "oneOf"}) {
+    const auto parts = elements_in(schema, list);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (auto found = place_that_requires_schedule(parts[i], fmt::format("{}.{}[{}]", place, list, i))) return found;
+  }
+  for (const char* const name : {"then", "else"})
+    if (const auto part = json::find(schema, name))
+      if (auto found = place_that_requires_schedule(*part, fmt::format("{}.{}", place, name))) return found;
+  return std::nullopt;
+}
+
 // Arguments are checked when `schedule` has been cut out: what needs it there would refuse every call.
 Result<> check_without_schedule(json::Value schema, const CheckSchema& check_schema) {
-  const auto required = json::find(schema, "required");
-  const auto names =
-      required && required->kind == json::Kind::array ? json::elements(*required) : std::vector<json::Value>{};
-  if (std::ranges::any_of(names, [](json::Value name) { return is_type(name, "schedule"); }))
-    return wrong("inputSchema.required names schedule, which is the caller's to choose; leave it out there");
+  if (const auto place = place_that_requires_schedule(schema, "inputSchema"))
+    return wrong(
+        fmt::format("{}.required names schedule, which is the caller's to choose; leave it out there", *place));
   if (const auto fits = check_schema(with_schedule(schema, "true")); !fits)
     return wrong("inputSchema: something refers to a part of schedule, which is cut out of the arguments: " +
                  fits.error().detail);
