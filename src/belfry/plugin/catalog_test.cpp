@@ -284,5 +284,17 @@ TEST_F(PluginWatcherTest, AFolderThatComesLaterOrComesBackIsNoticed) {
   expect_noticed([&] { fs::create_directory(root_ / "later"); });
 }
 
+// F14
+TEST_F(PluginWatcherTest, AFolderWhoseParentsComeLaterIsNoticed) {
+  start({root_ / "a" / "b" / "later"});
+
+  expect_noticed([&] { fs::create_directory(root_ / "a"); });
+  expect_noticed([&] { fs::create_directories(root_ / "a" / "b" / "later"); });
+  expect_noticed([&] { add("a/b/later", "draw", R"({"name":"draw"})"); });
+  expect_noticed([&] { fs::remove_all(root_ / "a"); });
+  expect_noticed([&] { fs::create_directories(root_ / "a" / "b" / "later"); });
+  expect_noticed([&] { add("a/b/later", "draw", R"({"name":"draw"})"); });
+}
+
 }  // namespace
 }  // namespace belfry::plugin
