@@ -389,6 +389,21 @@ class RunTest(unittest.TestCase):
         self.start()
         self.assertEqual(self.result_of(run)["error"]["code"], "interrupted")
 
+    # F4, F7
+    def test_the_command_says_what_a_step_waits_for(self):
+        self.plugin("slow", "sleep 1000", concurrency=1)
+        self.start()
+        first = self.run_one("slow", {"schedule": "now"})
+        second = self.run_one("slow", {"schedule": "in 1 second"})
+
+        def shown(run):
+            return subprocess.run([http_test.BELFRY, "runs", "show", run, "--server", f"http://127.0.0.1:{self.server.port}"],
+                                  capture_output=True, text=True, timeout=PATIENCE).stdout
+
+        self.until(lambda: "late" in shown(second), "it is never late")
+        self.assertIn("waits for its turn, was to report at ", shown(second))
+        self.assertIn(", reports when done", shown(first))
+
     # F9
     def test_the_command_carries_out_a_plan_and_shows_it(self):
         self.plugin("one", """read line; echo '{"success":true,"data":{"n":7}}'""")

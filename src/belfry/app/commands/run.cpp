@@ -107,12 +107,18 @@ std::string failure_of(const Answer& error) {
 std::string note_of(const Answer& step) {
   const std::string state = step.text("state");
   const std::string feedback = step.text("feedbackAt");
-  const std::string report = feedback.empty() ? "" : fmt::format(", reports in {}", readable(until(feedback)));
-  if (state == "running") return fmt::format("for {}{}", readable(since(step.text("startedAt"))), report);
-  if (state == "late")
-    return fmt::format("for {}, was to report at {}", readable(since(step.text("startedAt"))), feedback);
-  if (state == "held") return fmt::format("done{}", report);
-  if (state == "waiting") return feedback.empty() ? "" : report.substr(2);
+  const bool comes = !feedback.empty() && until(feedback) > Millis{0};
+  const std::string report = feedback.empty() ? ""
+                             : comes          ? fmt::format("reports in {}", readable(until(feedback)))
+                                              : "reports when done";
+  const std::string behind = report.empty() ? "" : ", " + report;
+  if (state == "late" && !step.has("startedAt"))
+    return fmt::format("waits for its turn, was to report at {}", feedback);
+  const std::string so_long = readable(since(step.text("startedAt")));
+  if (state == "late") return fmt::format("for {}, was to report at {}", so_long, feedback);
+  if (state == "running") return fmt::format("for {}{}", so_long, behind);
+  if (state == "held") return comes ? "done, " + report : "done";
+  if (state == "waiting") return report;
   if (state == "reported") return step.flag("past") ? "its time was past" : "";
   return failure_of(step.object("error"));
 }
