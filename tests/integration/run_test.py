@@ -342,6 +342,9 @@ class RunTest(unittest.TestCase):
         connection.close()
         self.assertEqual((response.status, response.getheader("Content-Type")), (200, "image/png"))
         self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
+        folder = self.root / "data" / "files" / run / "0"
+        (folder / "PIC.PNG").write_bytes(picture)
+        self.assertIsNone(self.server.request("GET", f"/v1/files/{run}.0.PIC.PNG").headers.get("Content-Disposition"))
         for bad in (f"{run}.0.nobody.png", f"{run}.1.{name}", f"{run}.0.../{name}", f"{run}.0.%2e%2e", "x", f"..%2f.0.{name}"):
             self.assertEqual(self.server.request("GET", f"/v1/files/{bad}").status, 404, bad)
         missing = self.result_of(self.run_one("realtime_search", {"query": "x"}))
@@ -447,6 +450,9 @@ class RunTest(unittest.TestCase):
         self.assertEqual(belfry("runs", "watch", detached).returncode, 0)
         self.assertIn("reported", belfry("runs", "show", detached).stdout)
         self.assertIn(detached, belfry("runs", "list").stdout)
+        self.assertEqual(belfry("runs", "--limit", "2").stdout, belfry("runs", "list", "--limit", "2").stdout)
+        self.assertEqual(belfry("runs", "--state", "failed").stdout.count("failed"),
+                         belfry("runs", "list", "--state", "failed").stdout.count("failed"))
         self.assertEqual(belfry("runs", "cancel", detached).returncode, 1)
         self.assertEqual(belfry("runs", "delete", detached).stdout, f"{detached} is deleted\n")
         self.assertEqual(belfry("runs", "show", detached).returncode, 1)

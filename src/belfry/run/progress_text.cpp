@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "belfry/base/assert.h"
+#include "belfry/base/fields.h"
 #include "belfry/base/utf8.h"
 
 namespace belfry::run {
@@ -71,7 +72,10 @@ bool is_technical(std::string_view text, std::string_view tool) {
 
 Result<std::string> read_overlay(json::Value object, std::string_view name) {
   auto value = json::find(object, name);
-  if (value && value->kind == json::Kind::object) value = json::find(*value, "system");
+  if (value && value->kind == json::Kind::object) {
+    BELFRY_TRY(const json::Fields fields, json::Fields::read(fmt::format("overlays.{}", name), value->raw, {"system"}));
+    value = fields.find("system");
+  }
   if (!value || value->kind == json::Kind::null) return std::string();
   if (value->kind != json::Kind::string)
     return fail(Errc::invalid_argument, fmt::format("overlays.{} is {}; a text or {{\"system\": text}} belongs there",
@@ -114,6 +118,7 @@ Tongue tongue_of(std::string_view text) {
 Result<Overlays> read_overlays(json::Value value) {
   if (value.kind != json::Kind::object)
     return fail(Errc::invalid_argument, fmt::format("overlays is {}; an object belongs there", json::name(value.kind)));
+  BELFRY_TRY(const json::Fields known, json::Fields::read("overlays", value.raw, {"global", "schedule_progress"}));
   Overlays overlays;
   BELFRY_TRY(overlays.global, read_overlay(value, "global"));
   BELFRY_TRY(overlays.schedule_progress, read_overlay(value, "schedule_progress"));

@@ -15,11 +15,12 @@ TEST(ProgressText, TheDefaultIsTheSameSentenceEveryTimeInBothLanguages) {
 
 // F10
 TEST(ProgressText, OverlaysAreTextsOrObjectsWithASystemText) {
-  const auto both = overlays(R"({"global":"a","schedule_progress":{"system":"b"},"other":{"x":1}})");
+  const auto both = overlays(R"({"global":"a","schedule_progress":{"system":"b"}})");
   EXPECT_EQ(*both, (Overlays{.global = "a", .schedule_progress = "b"}));
   EXPECT_EQ(*overlays("{}"), Overlays{});
   EXPECT_EQ(*overlays(R"({"global":null,"schedule_progress":{}})"), Overlays{});
-  for (const char* bad : {R"({"global":7})", R"({"schedule_progress":{"system":[]}})", "[]", "\"x\""})
+  for (const char* bad : {R"({"global":"a","other":{"x":1}})", R"({"global":{"system":"a","user":"b"}})",
+                          R"({"global":7})", R"({"schedule_progress":{"system":[]}})", "[]", "\"x\""})
     EXPECT_FALSE(overlays(bad).has_value()) << bad;
 }
 

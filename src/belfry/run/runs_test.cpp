@@ -1137,6 +1137,17 @@ TEST_F(RunsTest, ALargeArgumentIsShownInPart) {
   EXPECT_EQ(json, run_json(whole, true));
 }
 
+// F9
+TEST_F(RunsTest, ATitleHasUpToTwoHundredCharactersHoweverManyBytesTheyTake) {
+  const auto titled = [](int characters) {
+    std::string title;
+    for (int i = 0; i < characters; ++i) title += "画";
+    return fmt::format(R"({{"title":"{}","steps":[{{"aiName":"local__task1"}}]}})", title);
+  };
+  EXPECT_TRUE(create(titled(200)).has_value());
+  EXPECT_EQ(refusal(titled(201)), Errc::invalid_plan);
+}
+
 // F8
 TEST_F(RunsTest, ARunUnderAKeyIsMadeOnce) {
   const std::string plan = R"({"steps":[{"aiName":"local__task1"}]})";

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "belfry/run/files.h"
@@ -20,7 +21,10 @@ constexpr std::array kShown = {FileType{".png", "image/png"},   FileType{".jpg",
                                FileType{".jpeg", "image/jpeg"}, FileType{".gif", "image/gif"},
                                FileType{".webp", "image/webp"}, FileType{".txt", "text/plain; charset=utf-8"}};
 
-std::string_view type_of(std::string_view name) {
+// Cameras write PIC.JPG.
+std::string_view type_of(std::string name) {
+  std::ranges::transform(name, name.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   for (const FileType& one : kShown)
     if (name.ends_with(one.ending)) return one.type;
   return "application/octet-stream";

@@ -302,6 +302,14 @@ CLI::App* add_with_id(CLI::App& app, const char* name, const char* description, 
   return command;
 }
 
+void add_list_options(CLI::App& command, Flags& flags) {
+  command.add_option("--session", flags.session, "Of this conversation");
+  command.add_option("--agent", flags.agent, "Of this agent");
+  command.add_option("--state", flags.state, "In this state")->type_name("running|completed|failed|cancelled");
+  command.add_option("--limit", flags.limit, "How many at most")->check(number_from(1, 1'000));
+  flags.client.add_options(command);
+}
+
 }  // namespace
 
 void add_run(CLI::App& app) {
@@ -323,16 +331,12 @@ void add_runs(CLI::App& app) {
   CLI::App* const command = add_command(app, "runs", "Plans and tools that run: list, show, watch, cancel, delete");
   command->require_subcommand(0, 1);
   auto all = std::make_shared<Flags>();
-  all->client.add_options(*command);
+  add_list_options(*command, *all);
   on_run(command, [all] { list(*all); });
 
   CLI::App* const listing = add_command(*command, "list", "Runs, newest first");
   auto list_flags = std::make_shared<Flags>();
-  listing->add_option("--session", list_flags->session, "Of this conversation");
-  listing->add_option("--agent", list_flags->agent, "Of this agent");
-  listing->add_option("--state", list_flags->state, "In this state")->type_name("running|completed|failed|cancelled");
-  listing->add_option("--limit", list_flags->limit, "How many at most")->check(number_from(1, 1'000));
-  list_flags->client.add_options(*listing);
+  add_list_options(*listing, *list_flags);
   on_run(listing, [list_flags] { list(*list_flags); });
 
   auto show_flags = std::make_shared<Flags>();
