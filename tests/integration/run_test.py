@@ -342,6 +342,9 @@ class RunTest(unittest.TestCase):
         connection.close()
         self.assertEqual((response.status, response.getheader("Content-Type")), (200, "image/png"))
         self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
+        folder = self.root / "data" / "files" / run / "0"
+        (folder / "PIC.PNG").write_bytes(picture)
+        self.assertIsNone(self.server.request("GET", f"/v1/files/{run}.0.PIC.PNG").headers.get("Content-Disposition"))
         for bad in (f"{run}.0.nobody.png", f"{run}.1.{name}", f"{run}.0.../{name}", f"{run}.0.%2e%2e", "x", f"..%2f.0.{name}"):
             self.assertEqual(self.server.request("GET", f"/v1/files/{bad}").status, 404, bad)
         missing = self.result_of(self.run_one("realtime_search", {"query": "x"}))
@@ -370,6 +373,7 @@ class RunTest(unittest.TestCase):
         self.start()
         run = self.run_one("long", {})
         self.until(lambda: processes(self.marker), "it does not run")
+        self.assertEqual(self.server.request("DELETE", f"/v1/runs/{run}").status, 409)
         self.assertEqual(self.server.call("POST", f"/v1/runs/{run}:cancel")["state"], "cancelled")
         self.assertEqual(self.wait_for(run)[-1]["status"], "cancelled")
         self.until(lambda: not processes(self.marker), "it still runs")
@@ -387,6 +391,21 @@ class RunTest(unittest.TestCase):
         self.server.end()
         self.start()
         self.assertEqual(self.result_of(run)["error"]["code"], "interrupted")
+
+    # F4, F7
+    def test_the_command_says_what_a_step_waits_for(self):
+        self.plugin("slow", "sleep 1000", concurrency=1)
+        self.start()
+        first = self.run_one("slow", {"schedule": "now"})
+        second = self.run_one("slow", {"schedule": "in 1 second"})
+
+        def shown(run):
+            return subprocess.run([http_test.BELFRY, "runs", "show", run, "--server", f"http://127.0.0.1:{self.server.port}"],
+                                  capture_output=True, text=True, timeout=PATIENCE).stdout
+
+        self.until(lambda: "late" in shown(second), "it is never late")
+        self.assertIn("waits for its turn, was to report at ", shown(second))
+        self.assertIn(", reports when done", shown(first))
 
     # F9
     def test_the_command_carries_out_a_plan_and_shows_it(self):
@@ -422,10 +441,21 @@ class RunTest(unittest.TestCase):
         self.assertIn("nobody", refused.stderr)
         detached = belfry("run", "-", "--detach", "--key", "k", plan=json.dumps(plan)).stdout.strip()
         self.assertEqual(belfry("run", "-", "--detach", "--key", "k", plan=json.dumps(plan)).stdout.strip(), detached)
+        # A flag replaces its own member of a whole request, and nothing else.
+        self.server.call("POST", "/v1/agents", {"id": "bot"}, 201)
+        request = {"plan": plan, "context": {"agentId": "nobody", "taskId": "t-7"}}
+        whole = belfry("run", "-", "--detach", "--agent", "bot", plan=json.dumps(request)).stdout.strip()
+        shown = self.server.call("GET", f"/v1/runs/{whole}")
+        self.assertEqual((shown["agentId"], shown["taskId"]), ("bot", "t-7"))
         self.assertEqual(belfry("runs", "watch", detached).returncode, 0)
         self.assertIn("reported", belfry("runs", "show", detached).stdout)
         self.assertIn(detached, belfry("runs", "list").stdout)
+        self.assertEqual(belfry("runs", "--limit", "2").stdout, belfry("runs", "list", "--limit", "2").stdout)
+        self.assertEqual(belfry("runs", "--state", "failed").stdout.count("failed"),
+                         belfry("runs", "list", "--state", "failed").stdout.count("failed"))
         self.assertEqual(belfry("runs", "cancel", detached).returncode, 1)
+        self.assertEqual(belfry("runs", "delete", detached).stdout, f"{detached} is deleted\n")
+        self.assertEqual(belfry("runs", "show", detached).returncode, 1)
 
 
 if __name__ == "__main__":

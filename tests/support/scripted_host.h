@@ -18,6 +18,7 @@ struct ScriptedJob {
   Nanos takes{0};
   plugin::Outcome outcome{.success = true, .data = R"({"text":"done"})", .code = {}, .message = {}};
   std::vector<std::string> progress;  // said at the beginning
+  std::vector<std::string> at_last;   // said at the end
 };
 
 // What plugins do, and what they were asked: survives restarts.
@@ -74,6 +75,7 @@ class ScriptedHost final : public plugin::Host {
     cancel->on_cancel([&wake] { wake.ring(); });
     while (!cancel->cancelled() && clock_.now().boot < due) co_await clock_.sleep_until(due, wake);
     cancel->on_cancel(nullptr);
+    for (const std::string& said : script.at_last) progress(said);
     if (cancel->cancelled()) co_return failure("cancelled", "it was cancelled");
     if (!in_time) co_return failure("timed_out", "it took too long");
     co_return script.outcome;

@@ -50,6 +50,7 @@ class World {
     agent::PlannerOptions planner;
     std::function<std::vector<std::unique_ptr<tool::Tool>>()> more_tools;
     run::RunsOptions runs;
+    Millis calls_retention{0};  // of records of tool calls; 0: they stay
     std::vector<std::shared_ptr<const plugin::Plugin>> plugins;
     bool drafts = false;  // progress texts are written by the model
     std::size_t reserve = 0;
@@ -239,7 +240,7 @@ class World {
           webhooks(clock, store, chats, outbox),
           scheduled(context, clock, store, chats, outbox, timekeeper),
           times(clock, {}),
-          tools(clock, store, chats),
+          tools(clock, store, chats, world.options_.calls_retention),
           roster(store, bus),
           model(clock, world.model_),
           planner({.context = context,

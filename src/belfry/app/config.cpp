@@ -185,6 +185,12 @@ const Setting kSettings[] = {
        config.retention = Millis{days * kDayMs};
        return {};
      }},
+    {"retention", "runs_days",
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(const auto days, whole(value, 0, 3'650));
+       config.runs_retention = Millis{days * kDayMs};
+       return {};
+     }},
     {"user", "timezone",
      [](Config& config, const std::string& value) -> Result<> {
        BELFRY_TRY(const when::Zone zone, when::Zone::named(value));

@@ -59,7 +59,8 @@ struct Config {
   std::vector<std::string> plugins;  // folders with plugins, beside those that Belfry brings along
   run::Overlays overlays;
   Millis retention = kRetentionDefault;
-  std::string timezone;  // the user's; empty: that of the machine
+  Millis runs_retention{0};  // of runs and records of tool calls; 0: until somebody deletes them
+  std::string timezone;      // the user's; empty: that of the machine
   when::Language language = when::Language::automatic;
   ModelConfig llm;
   std::vector<AgentConfig> agents;

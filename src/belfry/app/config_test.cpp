@@ -22,6 +22,7 @@ connections = 100
 attempts = 3
 [retention]
 days = 30
+runs_days = 90
 [llm]
 base_url = "http://127.0.0.1:11434/v1"
 model = "small"
@@ -48,6 +49,7 @@ format = "json"
   EXPECT_EQ(config.connections_max, 100);
   EXPECT_EQ(config.attempts_max, 3);
   EXPECT_EQ(config.retention, Millis{30 * 86'400'000LL});
+  EXPECT_EQ(config.runs_retention, Millis{90 * 86'400'000LL});
   EXPECT_EQ(config.llm.base_url, "http://127.0.0.1:11434/v1");
   EXPECT_EQ(config.llm.model, "small");
   EXPECT_EQ(config.llm.api_key_env, "MY_KEY");
@@ -85,6 +87,7 @@ TEST(Config, RefusesWhatItDoesNotKnowAndSaysWhere) {
       {"[server]\nallow_hosts = [\"a.example/b\"]", "without a scheme"},
       {"[server]\nallow_hosts = [\"a.example:b\"]", "without a scheme"},
       {"[retention]\ndays = 0", "a number from 1"},
+      {"[retention]\nruns_days = -1", "a number from 0"},
       {"[log]\nlevel = \"loud\"", "debug, info"},
       {"[llm]\nbase_url = \"models.example\"", "is not a URL like"},
       {"[llm]\nmodel = \"\"", "the name of a model"},

@@ -212,7 +212,10 @@ Result<> Runtime::Parts::open_store() {
     webhooks.emplace(clock, *store, *chats, *outbox, options.config.retention);
     scheduled.emplace(context, clock, *store, *chats, *outbox, timekeeper,
                       chat::PrivateMessagesOptions{.retention = options.config.retention});
-    tools.emplace(clock, *store, *chats, options.config.retention);
+    const Millis calls_retention = options.config.runs_retention;
+    // Under its callId a call is made once for as long as a message under its key, at least.
+    tools.emplace(clock, *store, *chats,
+                  calls_retention > Millis{0} ? std::max(calls_retention, options.config.retention) : Millis{0});
     roster.emplace(*store, *bus);
     open_planner();
     open_runs();
@@ -250,7 +253,7 @@ void Runtime::Parts::open_runs() {
   toolbox.emplace(*tools, *host);
   run::RunsOptions runs_options{.slots = options.config.tools_at_once,
                                 .overlays = options.config.overlays,
-                                .retention = options.config.retention,
+                                .retention = options.config.runs_retention,
                                 .zone = locale.zone,
                                 .files = (std::filesystem::absolute(options.data) / "files").lexically_normal(),
                                 .may_use = {}};

@@ -50,6 +50,7 @@ fs::path rooted(const fs::path& folder) {
 
 struct Catalog::Found {
   Plugins plugins;
+  std::map<fs::path, Known> known;
   std::vector<Broken> broken;
 };
 
@@ -62,14 +63,28 @@ void Catalog::read_folder(const fs::path& folder, Found& found) const {
   const Listing listing = list_folders(folder);
   if (!listing.problem.empty()) found.broken.push_back({folder, listing.problem});
   for (const fs::path& one : listing.folders) {
-    auto read = read_plugin(one, check_schema_);
+    auto read = read_one(one);
     if (!read) {
       found.broken.push_back({one, read.error().detail});
+      // It stands in the place of an earlier one: to use that instead would be somebody's surprise.
+      found.plugins.erase(one.filename().string());
       continue;
     }
-    const auto plugin = std::make_shared<const Plugin>(std::move(*read));
-    found.plugins[plugin->name] = plugin;
+    found.plugins[read->plugin->name] = read->plugin;
+    found.known.emplace(one, std::move(*read));
   }
+}
+
+// Broken ones are read again every time: who knows what they lack.
+Result<Catalog::Known> Catalog::read_one(const fs::path& folder) const {
+  if (const auto known = known_.find(folder);
+      known != known_.end() && stamp_of(*known->second.plugin) == known->second.stamp)
+    return known->second;
+  BELFRY_TRY(const Plugin first, read_plugin(folder, check_schema_));
+  // Which files count is known only now. What changes while it is read again has changed after the stamp.
+  std::string stamp = stamp_of(first);
+  BELFRY_TRY(Plugin plugin, read_plugin(folder, check_schema_));
+  return Known{.plugin = std::make_shared<const Plugin>(std::move(plugin)), .stamp = std::move(stamp)};
 }
 
 // Whoever compares by address sees only what really is new.
@@ -89,6 +104,7 @@ bool Catalog::scan() {
       log::warn("plugin.broken", one.why, {{"folder", one.folder.string()}});
   const bool changed = found.plugins != plugins_ || found.broken != broken_;
   plugins_ = std::move(found.plugins);
+  known_ = std::move(found.known);
   broken_ = std::move(found.broken);
   return changed;
 }

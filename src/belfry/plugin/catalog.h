@@ -41,12 +41,20 @@ class Catalog {
   using Plugins = std::map<std::string, std::shared_ptr<const Plugin>, std::less<>>;
   struct Found;
 
+  // One that was read before, and with its stamp: what a plugin writes into its folder is no reason to read it again.
+  struct Known {
+    std::shared_ptr<const Plugin> plugin;
+    std::string stamp;
+  };
+
   void read_folder(const std::filesystem::path& folder, Found& found) const;
+  Result<Known> read_one(const std::filesystem::path& folder) const;
   void take_over_unchanged(Plugins& plugins) const;
 
   std::vector<std::filesystem::path> folders_;
   CheckSchema check_schema_;
   Plugins plugins_;
+  std::map<std::filesystem::path, Known> known_;  // by its folder
   std::vector<Broken> broken_;
 };
 

@@ -66,6 +66,19 @@ TEST_F(CatalogTest, ALaterFolderReplacesWhatIsBundled) {
   EXPECT_EQ(all.find("draw")->description, "own");
 }
 
+// F14
+TEST_F(CatalogTest, ABrokenReplacementDoesNotBringBackWhatIsBundled) {
+  add("bundled", "draw", R"({"name":"draw","description":"bundled"})");
+  add("own", "draw", R"({"name":"draw","timeoutMs":"soon"})");
+  Catalog all = catalog();
+  all.scan();
+  EXPECT_FALSE(all.find("draw"));
+  EXPECT_EQ(all.broken().size(), 1u);
+  fs::remove_all(root_ / "own" / "draw");
+  all.scan();
+  EXPECT_EQ(all.find("draw")->description, "bundled");
+}
+
 TEST_F(CatalogTest, ABrokenOneIsNamedOnceAndHarmsNoOther) {
   std::vector<std::string> lines;
   const log::Capture capture([&](std::string_view line) { lines.emplace_back(line); });
@@ -120,6 +133,38 @@ TEST_F(CatalogTest, OnlyWhatChangedIsNew) {
   EXPECT_FALSE(all.find("draw"));
 }
 
+// F14: plugins may write into their folders as often as they like.
+TEST_F(CatalogTest, OnlyWhatChangedIsReadAgain) {
+  add("own", "draw", R"({"name":"draw"})");
+  add("own", "alarm", R"({"name":"alarm"})");
+  const fs::path draw = root_ / "own" / "draw";
+  int read = 0;
+  Catalog all({root_ / "own"}, [&read](std::string_view) -> Result<> {
+    ++read;
+    return {};
+  });
+  const auto read_again = [&] {
+    const int before = read;
+    all.scan();
+    return (read - before) / 2;  // twice each: before and after its files were looked at
+  };
+  EXPECT_EQ(read_again(), 2);
+  std::ofstream(draw / "state.db") << "it wrote something";
+  fs::create_directory(draw / "cache");
+  EXPECT_EQ(read_again(), 0);
+  for (const char* const file : {"handler", ".env", "config.json"}) {
+    std::ofstream(draw / file, std::ios::app) << "\n";
+    EXPECT_EQ(read_again(), 1) << file;
+    EXPECT_EQ(read_again(), 0) << file;
+  }
+  fs::permissions(draw / "handler", fs::perms::owner_read);
+  all.scan();
+  EXPECT_FALSE(all.find("draw"));
+  fs::permissions(draw / "handler", fs::perms::owner_all);
+  all.scan();
+  EXPECT_TRUE(all.find("draw"));
+}
+
 // F5
 TEST_F(CatalogTest, WhatAnybodyCanChangeIsNotRun) {
   add("own", "draw", R"({"name":"draw"})");
@@ -137,6 +182,16 @@ TEST_F(CatalogTest, WhatAnybodyCanChangeIsNotRun) {
     all.scan();
     EXPECT_TRUE(all.find("draw"));
   }
+}
+
+// F5
+TEST_F(CatalogTest, AFolderThatAPluginIsGivenMayBeEverybodys) {
+  add("own", "draw", R"({"name":"draw","command":["handler","/tmp","open"]})");
+  fs::create_directory(root_ / "own" / "draw" / "open");
+  fs::permissions(root_ / "own" / "draw" / "open", fs::perms::all);
+  Catalog all = catalog();
+  all.scan();
+  EXPECT_TRUE(all.find("draw"));
 }
 
 // F5: a process that stays has read them when it began.
@@ -227,6 +282,18 @@ TEST_F(PluginWatcherTest, AFolderThatComesLaterOrComesBackIsNoticed) {
   expect_noticed([&] { add("later", "draw", R"({"name":"draw"})"); });
   expect_noticed([&] { fs::remove_all(root_ / "later"); });
   expect_noticed([&] { fs::create_directory(root_ / "later"); });
+}
+
+// F14
+TEST_F(PluginWatcherTest, AFolderWhoseParentsComeLaterIsNoticed) {
+  start({root_ / "a" / "b" / "later"});
+
+  expect_noticed([&] { fs::create_directory(root_ / "a"); });
+  expect_noticed([&] { fs::create_directories(root_ / "a" / "b" / "later"); });
+  expect_noticed([&] { add("a/b/later", "draw", R"({"name":"draw"})"); });
+  expect_noticed([&] { fs::remove_all(root_ / "a"); });
+  expect_noticed([&] { fs::create_directories(root_ / "a" / "b" / "later"); });
+  expect_noticed([&] { add("a/b/later", "draw", R"({"name":"draw"})"); });
 }
 
 }  // namespace

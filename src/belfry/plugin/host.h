@@ -11,6 +11,9 @@
 
 namespace belfry::plugin {
 
+// From TERM to KILL.
+inline constexpr Millis kTermGrace{2'000};
+
 struct Job {
   std::shared_ptr<const Plugin> plugin;
   std::string arguments;  // a JSON object, without what is not the plugin's

@@ -159,13 +159,32 @@ Result<> settle_schedule(const Parameters& parameters, std::optional<bool> decla
   return {};
 }
 
+std::vector<json::Value> elements_in(json::Value object, std::string_view name) {
+  const auto list = json::find(object, name);
+  return list && list->kind == json::Kind::array ? json::elements(*list) : std::vector<json::Value>{};
+}
+
+// Where a schema, or one that counts for the same object, requires `schedule`: "inputSchema.anyOf[1]". Nothing: nowhere.
+std::optional<std::string> place_that_requires_schedule(json::Value schema, const std::string& place) {
+  if (schema.kind != json::Kind::object) return std::nullopt;
+  if (std::ranges::any_of(elements_in(schema, "required"), [](json::Value name) { return is_type(name, "schedule"); }))
+    return place;
+  for (const char* const list : {"allOf", "anyOf", "oneOf"}) {
+    const auto parts = elements_in(schema, list);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (auto found = place_that_requires_schedule(parts[i], fmt::format("{}.{}[{}]", place, list, i))) return found;
+  }
+  for (const char* const name : {"then", "else"})
+    if (const auto part = json::find(schema, name))
+      if (auto found = place_that_requires_schedule(*part, fmt::format("{}.{}", place, name))) return found;
+  return std::nullopt;
+}
+
 // Arguments are checked when `schedule` has been cut out: what needs it there would refuse every call.
 Result<> check_without_schedule(json::Value schema, const CheckSchema& check_schema) {
-  const auto required = json::find(schema, "required");
-  const auto names =
-      required && required->kind == json::Kind::array ? json::elements(*required) : std::vector<json::Value>{};
-  if (std::ranges::any_of(names, [](json::Value name) { return is_type(name, "schedule"); }))
-    return wrong("inputSchema.required names schedule, which is the caller's to choose; leave it out there");
+  if (const auto place = place_that_requires_schedule(schema, "inputSchema"))
+    return wrong(
+        fmt::format("{}.required names schedule, which is the caller's to choose; leave it out there", *place));
   if (const auto fits = check_schema(with_schedule(schema, "true")); !fits)
     return wrong("inputSchema: something refers to a part of schedule, which is cut out of the arguments: " +
                  fits.error().detail);
@@ -372,8 +391,9 @@ Result<> check_writers(const Plugin& plugin) {
   for (const std::string& argument : plugin.command) paths.push_back(plugin.folder / argument);
   for (const fs::path& path : paths) {
     struct stat about{};
-    if (::stat(path.c_str(), &about) != 0 || !(S_ISREG(about.st_mode) || S_ISDIR(about.st_mode))) continue;
-    if (about.st_mode & S_IWOTH)
+    // A folder among the arguments, such as /tmp, is not run.
+    const bool counts = ::stat(path.c_str(), &about) == 0 && (S_ISREG(about.st_mode) || path == plugin.folder);
+    if (counts && (about.st_mode & S_IWOTH))
       return wrong(fmt::format("anybody can write to {}, and it is run; chmod o-w it first", path.string()));
   }
   return {};
@@ -423,6 +443,15 @@ std::string edition_of(const Plugin& plugin) {
   }
   if (plugin.persistent) edition += fmt::format("{:x}", edition_of_folder(plugin.folder));
   return edition;
+}
+
+// Of folders only who may write to them: plugins leave files there.
+std::string stamp_of_file(const fs::path& path) {
+  struct stat about{};
+  if (::stat(path.c_str(), &about) != 0) return "- ";
+  if (!S_ISREG(about.st_mode)) return fmt::format("{} ", about.st_mode);
+  return fmt::format("{}.{}.{}.{} ", edition_of_file(about), about.st_mode, about.st_ctim.tv_sec,
+                     about.st_ctim.tv_nsec);
 }
 
 std::unexpected<Error> in_file(const fs::path& file, const Error& error) {
@@ -484,6 +513,16 @@ Result<Plugin> read_manifest(const fs::path& folder, std::string_view text, std:
   if (!variables) return in_file(folder / ".env", variables.error());
   plugin->environment = std::move(*variables);
   return plugin;
+}
+
+std::string stamp_of(const Plugin& plugin) {
+  std::string stamp;
+  for (const char* const part : {"", "config.json", ".env"}) stamp += stamp_of_file(plugin.folder / part);
+  // A program of that name may come to stand in the folder, too.
+  stamp += stamp_of_file(plugin.folder / fs::path(plugin.command.front()).filename());
+  for (const std::string& argument : plugin.command) stamp += stamp_of_file(plugin.folder / argument);
+  if (plugin.persistent) stamp += fmt::format("{:x}", edition_of_folder(plugin.folder));
+  return stamp;
 }
 
 Result<Plugin> read_plugin(const fs::path& folder, const CheckSchema& check_schema) {

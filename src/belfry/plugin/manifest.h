@@ -34,6 +34,9 @@ Result<Plugin> read_manifest(const std::filesystem::path& folder, std::string_vi
 // All of it from the disk, with the program found and executable. Every refusal names the file.
 Result<Plugin> read_plugin(const std::filesystem::path& folder, const CheckSchema& check_schema);
 
+// How everything stands on the disk that `read_plugin` looked at: as long as this stays the same, so does what it gives.
+std::string stamp_of(const Plugin& plugin);
+
 // `//…` and `/*…*/` outside of strings as blanks, so that what is wrong elsewhere stays where it is.
 std::string without_comments(std::string_view text);
 

@@ -165,6 +165,13 @@ TEST(PluginManifest, NothingElseMayNeedTheSchedule) {
        {R"(,"schedule":true,"inputSchema":{)", R"(,"inputSchema":{"properties":{"schedule":{"type":"string"}},)"})
     expect_refused(fmt::format(R"({{"name":"draw"{}"required":["prompt","schedule"]}}}})", declared),
                    "inputSchema.required names schedule");
+  for (const char* part : {R"("allOf":[{"required":["schedule"]}])", R"("anyOf":[true,{"required":["schedule"]}])",
+                           R"("oneOf":[{"allOf":[{"required":["schedule"]}]}])",
+                           R"("if":{"required":["a"]},"then":{"required":["schedule"]})"})
+    expect_refused(fmt::format(R"({{"name":"draw","schedule":true,"inputSchema":{{{}}}}})", part),
+                   "required names schedule");
+  expect_refused(R"({"name":"draw","schedule":true,"inputSchema":{"anyOf":[true,{"required":["schedule"]}]}})",
+                 "inputSchema.anyOf[1].required names schedule");
   const auto needs_it = [](std::string_view schema) -> Result<> {
     if (schema.contains(R"("schedule":true)")) return fail(Errc::invalid_argument, "$ref leads nowhere");
     return {};

@@ -197,6 +197,8 @@ Task<void> Process::write_input() {
       if (failed) {  // it does not read on; what it answers counts nevertheless
         error_code ignored;
         input_.close(ignored);
+        input_refused_ = true;
+        if (listener_.changed) listener_.changed();
       }
       written += count;
     }

@@ -24,7 +24,8 @@ class Process : public std::enable_shared_from_this<Process> {
   // Called one after the other, never from within a call of this class.
   struct Listener {
     std::function<void(std::string_view bytes)> output;
-    std::function<void()> changed;  // look again: its output is closed, it is gone, it wrote too many errors
+    // Look again: its input or output is closed, it is gone, it wrote too many errors.
+    std::function<void()> changed;
   };
 
   explicit Process(asio::io_context& context);
@@ -45,6 +46,8 @@ class Process : public std::enable_shared_from_this<Process> {
   void abandon();
 
   bool output_closed() const { return output_closed_; }
+  // It did not take what was written: it reads no more.
+  bool input_refused() const { return input_refused_; }
   // The guard has ended or was abandoned, and all the plugin wrote was handed over.
   bool gone() const { return tasks_running_ == 0; }
   // The guard has seen that nothing of the plugin runs any more. One that was killed has not.
@@ -85,6 +88,7 @@ class Process : public std::enable_shared_from_this<Process> {
   bool all_gone_ = false;
   std::size_t rest_max_;  // how much is still read when the guard is gone
   bool output_closed_ = false;
+  bool input_refused_ = false;
   int tasks_running_ = 0;
   std::string to_write_;
   bool writing_ = false;

@@ -28,6 +28,8 @@ constexpr Millis kPatience{1'000};
 // Of a stop, from its deadline on: together less than a second.
 constexpr Millis kDestroyAfter{500};
 constexpr Millis kAbandonAfter{800};
+// From a request that was not taken to the end of a process that goes on without its input.
+constexpr Millis kExitAfterInput{100};
 constexpr Millis kLookAgain{10};  // for orphans that still have to end
 
 // A name given twice is the later one's: the plugin's own .env comes last.
@@ -201,7 +203,7 @@ class ProcessHost::Impl {
   Task<Outcome> wait_for_once(Shared work, Job job, std::shared_ptr<Cancel> cancel);
   Task<bool> wait_for_turn(Turn& turn, Wake& wake, const Listening& listening);
   Task<void> replace_if_needed(Lane& lane, std::shared_ptr<const Plugin> plugin, Wake& wake);
-  Task<Outcome> ask(Lane& lane, Job job, Wake& wake, const Listening& listening);
+  Task<std::optional<Outcome>> ask(Lane& lane, Job job, Wake& wake, const Listening& listening);
   Task<void> wait_until_gone(Shared work, Wake& wake);
   Task<void> keep(Lane& lane, Shared work);
   Task<void> wait_for_all(BootTime until);
@@ -376,20 +378,25 @@ Task<Outcome> ProcessHost::Impl::run_persistent(Job job, Progress progress, std:
   const Listening listening(std::move(cancel), [&wake] { wake.ring(); });
   const bool come = co_await wait_for_turn(turn, wake, listening);
   if (!come) co_return failure("cancelled", stopping_ ? "the server is stopping" : "it was cancelled");
-  co_await replace_if_needed(lane, job.plugin, wake);
-  if (stopping_) co_return failure("cancelled", "the server is stopping");
-  if (!lane.work) {
-    auto started = start(*job.plugin, "");
-    if (!started) co_return not_started(*job.plugin, started.error().detail);
-    lane.work = std::move(*started);
-    lane.plugin = job.plugin;
-    lane.outdated = false;
-    tasks_.spawn("idle plugin", keep(lane, lane.work));
+  // One that has closed its input has read nothing of the request: a new one is asked, once.
+  for (const bool last : {false, true}) {
+    co_await replace_if_needed(lane, job.plugin, wake);
+    if (stopping_) co_return failure("cancelled", "the server is stopping");
+    if (!lane.work) {
+      auto started = start(*job.plugin, "");
+      if (!started) co_return not_started(*job.plugin, started.error().detail);
+      lane.work = std::move(*started);
+      lane.plugin = job.plugin;
+      lane.outdated = false;
+      tasks_.spawn("idle plugin", keep(lane, lane.work));
+    }
+    lane.work->dialogue.emplace(std::to_string(++lane.requests), progress);
+    auto outcome = co_await ask(lane, job, wake, listening);
+    lane.idle_since = clock_.now().boot;
+    if (outcome) co_return *outcome;
+    if (last) break;
   }
-  lane.work->dialogue.emplace(std::to_string(++lane.requests), std::move(progress));
-  auto outcome = co_await ask(lane, std::move(job), wake, listening);
-  lane.idle_since = clock_.now().boot;
-  co_return outcome;
+  co_return failure("bad_output", "it closed its input and did not read the request");
 }
 
 Task<bool> ProcessHost::Impl::wait_for_turn(Turn& turn, Wake& wake, const Listening& listening) {
@@ -401,8 +408,9 @@ Task<bool> ProcessHost::Impl::wait_for_turn(Turn& turn, Wake& wake, const Listen
 Task<void> ProcessHost::Impl::replace_if_needed(Lane& lane, std::shared_ptr<const Plugin> plugin, Wake& wake) {
   if (!lane.work) co_return;
   const Shared work = lane.work;
-  const bool good = !work->ending && !work->gone() && !work->process->output_closed() && !work->lines.too_much() &&
-                    !lane.outdated && *lane.plugin == *plugin;
+  const bool good = !work->ending && !work->gone() && !work->process->output_closed() &&
+                    !work->process->input_refused() && !work->lines.too_much() && !lane.outdated &&
+                    *lane.plugin == *plugin;
   if (good) co_return;
   end(work);
   const Attached attached(work, wake);
@@ -410,7 +418,8 @@ Task<void> ProcessHost::Impl::replace_if_needed(Lane& lane, std::shared_ptr<cons
   lane.work = nullptr;
 }
 
-Task<Outcome> ProcessHost::Impl::ask(Lane& lane, Job job, Wake& wake, const Listening& listening) {
+// Nothing: it does not read any more, and was ended.
+Task<std::optional<Outcome>> ProcessHost::Impl::ask(Lane& lane, Job job, Wake& wake, const Listening& listening) {
   const Shared work = lane.work;
   const Attached attached(work, wake);
   work->lines.begin_anew();
@@ -418,12 +427,18 @@ Task<Outcome> ProcessHost::Impl::ask(Lane& lane, Job job, Wake& wake, const List
   work->process->write(request_line(job, std::to_string(lane.requests)), Process::Then::keep);
   const BootTime deadline = clock_.now().boot + job.timeout;
   std::optional<BootTime> leave_by;  // without output it is of no use; it may be about to exit
+  bool input_refused = false;
   Why why;
   while (!work->gone()) {
     if (work->has_result()) co_return *work->dialogue->result();
     if (!why) why = obstacle(*work, listening.cancelled(), deadline, job.timeout);
     const BootTime now = clock_.now().boot;
     if (!leave_by && work->process->output_closed()) leave_by = now + options_.term_grace;
+    // One that has just crashed reads no more either: a moment, and its end is known.
+    if (!input_refused && work->process->input_refused()) {
+      input_refused = true;
+      leave_by = std::min(leave_by.value_or(BootTime::max()), now + kExitAfterInput);
+    }
     if (why || (leave_by && now >= *leave_by)) end(work);
     const BootTime due = std::min(deadline, leave_by.value_or(BootTime::max()));
     co_await clock_.sleep_until(work->ending ? BootTime::max() : due, wake);
@@ -432,6 +447,7 @@ Task<Outcome> ProcessHost::Impl::ask(Lane& lane, Job job, Wake& wake, const List
   if (!why && work->dialogue->problem()) why = work->dialogue->problem();
   if (why) co_return *why;
   if (work->has_result()) co_return *work->dialogue->result();
+  if (work->forced && work->process->input_refused()) co_return std::nullopt;
   co_return verdict(*work, *job.plugin);
 }
 

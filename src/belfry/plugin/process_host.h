@@ -22,7 +22,7 @@ namespace belfry::plugin {
 
 struct HostOptions {
   std::string guard = "/proc/self/exe";  // the belfry program
-  Millis term_grace{2'000};              // from TERM to KILL, and from a result to the end of the process
+  Millis term_grace = kTermGrace;        // from TERM to KILL, and from a result to the end of the process
   std::string timezone;                  // TZ for the plugins; empty: that of the machine
   std::size_t line_max = 1u << 20;       // one line of output; the last one is a result, and goes into a message
   std::size_t output_max = 4u << 20;     // all of it, for one request

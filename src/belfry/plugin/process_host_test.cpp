@@ -598,6 +598,10 @@ for line in sys.stdin:
     if what == "hang": time.sleep(300)
     if what == "wrong id": request["id"] = "another"
     if what == "close": os.close(1); time.sleep(300)
+    if what == "deaf":
+        print(json.dumps({"id": request["id"], "success": True, "data": {"count": count}}), flush=True)
+        os.close(0)
+        time.sleep(300)
     if what == "progress": print(json.dumps({"id": request["id"], "progress": count}), flush=True)
     print(json.dumps({"id": request["id"], "success": True, "data": {"count": count, "pid": os.getpid()}}), flush=True)
     if what == "chatter": print("not for anybody", flush=True)
@@ -653,6 +657,34 @@ TEST_F(PersistentPluginTest, AfterACrashTheNextRequestStartsItAnew) {
   expect_failure(run(asking(plugin, "crash")), "crashed", "exit code 9");
 
   EXPECT_EQ(count(run(asking(plugin))), 1);
+}
+
+// F5: nobody waits for the whole timeout of a plugin that has not even read the request.
+TEST_F(PersistentPluginTest, OneThatClosedItsInputIsReplacedAndAskedAgain) {
+  const auto plugin = counting();
+  EXPECT_EQ(count(run(asking(plugin))), 1);
+  EXPECT_EQ(count(run(asking(plugin, "deaf"))), 2);
+  // Its result may come before its input is closed: then one request is lost in the pipe.
+  const auto closed = [&] {
+    for (const std::string& one : processes_of(root_)) {
+      const fs::path input = fs::path("/proc") / one.substr(0, one.find(' ')) / "fd" / "0";
+      std::error_code ec;
+      if (fs::read_symlink(input, ec).string().starts_with("pipe:")) return false;
+    }
+    return true;
+  };
+  while (!closed()) context_.poll();
+
+  EXPECT_EQ(count(run(asking(plugin))), 1);
+}
+
+// F5
+TEST_F(PersistentPluginTest, AlwaysDeafIsNoWayToServe) {
+  auto deaf = python("os.close(0)\ntime.sleep(300)\n");
+  deaf->persistent = true;
+  const auto running = begin(job_of(deaf, "{\"x\":\"" + std::string(200'000, 'x') + "\"}"));  // more than a pipe holds
+
+  expect_failure(wait(running), "bad_output", "closed its input");
 }
 
 // F5

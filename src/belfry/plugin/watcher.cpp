@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 constexpr Millis kSettle{200};
 // A thousand folders and their watches are more than any set of plugins has.
 constexpr int kWatchesMax = 1'000;
+// For a folder that is not there: whoever makes and removes it all the time is not waited for.
+constexpr int kLooksMax = 10;
 // In which others keep what they fetch or make: nobody edits there, and there may be thousands.
 constexpr std::array<std::string_view, 2> kOfOthers{"__pycache__", "node_modules"};
 
@@ -45,10 +47,22 @@ std::vector<fs::path> watch_folders_in(int fd, const fs::path& folder, bool link
   return out;
 }
 
-// One that is not there yet is noticed by the folder in which it will be.
+fs::path nearest_that_exists(fs::path path) {
+  std::error_code ignored;
+  while (path.has_relative_path() && !fs::is_directory(path, ignored)) path = path.parent_path();
+  return path;
+}
+
+// One that is not there yet is noticed by the folder in which it will be, or by the nearest one above that there is.
 std::vector<fs::path> watch_plugins(int fd, const fs::path& folder, int& watches) {
-  if (::inotify_add_watch(fd, folder.c_str(), kChanges) >= 0) return watch_folders_in(fd, folder, true, watches);
-  ::inotify_add_watch(fd, folder.parent_path().c_str(), IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+  // Folders may come while we look for them: then the nearest is another one, and we look again.
+  for (int look = 0; look < kLooksMax; ++look) {
+    if (::inotify_add_watch(fd, folder.c_str(), kChanges) >= 0) return watch_folders_in(fd, folder, true, watches);
+    const fs::path nearest = nearest_that_exists(folder.parent_path());
+    ::inotify_add_watch(fd, nearest.c_str(), IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+    std::error_code ignored;
+    if (!fs::is_directory(folder, ignored) && nearest_that_exists(folder.parent_path()) == nearest) break;
+  }
   return {};
 }
 

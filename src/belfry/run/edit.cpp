@@ -129,11 +129,7 @@ void Edit::report(Step& step) {
   step.reported_at = now_;
   put(step);
   add_event("tool_result", &step, result_members(step));
-  // What a tool of Belfry's own did, everybody has seen; and what an agent waits for, it says itself.
-  const bool failed = step.feedback.state != StepState::reported;
-  const bool is_own = plain_name(step.plan.tool) == step.plan.tool;
-  const bool is_said = changes_.run.quiet ? has_files(step) : failed || !is_own;
-  if (is_said) say(step, "result", result_text(step), true);
+  if (is_shown(changes_.run, step)) say(step, "result", result_text(step), true);
   settle();
 }
 

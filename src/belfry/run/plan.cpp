@@ -11,7 +11,7 @@
 namespace belfry::run {
 namespace {
 
-constexpr std::size_t kTitleBytesMax = 200;
+constexpr std::size_t kTitleCharactersMax = 200;
 constexpr std::size_t kToolNameBytesMax = 64;
 
 std::unexpected<Error> bad(std::string detail) { return fail(Errc::invalid_plan, std::move(detail)); }
@@ -143,7 +143,8 @@ Result<Plan> read_plan(json::Value value) {
              in_plan(json::Fields::read("plan", value.raw, {"title", "onFailure", "steps"})));
   Plan plan;
   BELFRY_CHECK(in_plan(fields.text("title", plan.title)));
-  if (plan.title.size() > kTitleBytesMax) return bad(fmt::format("title has more than {} bytes", kTitleBytesMax));
+  if (first_characters(plan.title, kTitleCharactersMax).size() < plan.title.size())
+    return bad(fmt::format("title has more than {} characters", kTitleCharactersMax));
   BELFRY_TRY(const OnFailure on_failure, read_on_failure(fields, "onFailure", OnFailure::skip));
   const auto steps = fields.find("steps");
   if (!steps || steps->kind != json::Kind::array) return bad("plan has no list of steps");

@@ -7,15 +7,18 @@
 #include <fmt/format.h>
 
 #include "belfry/base/assert.h"
+#include "belfry/base/fields.h"
 #include "belfry/base/utf8.h"
 
 namespace belfry::run {
 namespace {
 
 constexpr std::size_t kCharactersMax = 300;
+constexpr int kSentencesMax = 2;
 constexpr std::size_t kOverlayBytesMax = 20'000;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_word_character(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
 
 std::string lower(std::string_view text) {
   std::string all(text);
@@ -33,6 +36,27 @@ bool has_word(std::string_view text, std::string_view word) {
   return false;
 }
 
+// How many sentences there are, as far as their ends say: "3.5" and "..." are none, and what has no end is one.
+int sentences(std::string_view text) {
+  static constexpr std::array<std::string_view, 6> kEnds = {".", "!", "?", "。", "！", "？"};
+  int count = 0;
+  bool open = false;  // something stands behind the last end
+  while (!text.empty()) {
+    const auto end = std::ranges::find_if(kEnds, [&](std::string_view one) { return text.starts_with(one); });
+    if (end != kEnds.end()) {
+      text.remove_prefix(end->size());
+      // In English a blank follows; within a number or a name nothing ends.
+      const bool ends = end->size() > 1 || text.empty() || !is_word_character(text.front());
+      if (ends && open) ++count;
+      if (ends) open = false;
+      continue;
+    }
+    if (text.front() != ' ' && text.front() != '"' && text.front() != '~') open = true;
+    text.remove_prefix(1);
+  }
+  return count + (open ? 1 : 0);
+}
+
 // What nobody says to a person who waits for a picture.
 bool is_technical(std::string_view text, std::string_view tool) {
   static constexpr std::array kWords = {"api",         "json",        "plugin", "schedule", "timeout",
@@ -40,7 +64,7 @@ bool is_technical(std::string_view text, std::string_view tool) {
                                         "tool_choice", "tool_result", "runid",  "async",    "in_progress"};
   static constexpr std::array kChineseWords = {"插件", "接口", "参数", "超时", "服务器", "线程", "进程", "调用"};
   const std::string small = lower(text);
-  if (!tool.empty() && small.contains(lower(tool))) return true;
+  if (!tool.empty() && has_word(small, lower(tool))) return true;
   if (small.contains("local__") || small.contains("{") || small.contains("`")) return true;
   return std::ranges::any_of(kWords, [&](const char* word) { return has_word(small, word); }) ||
          std::ranges::any_of(kChineseWords, [&](const char* word) { return text.contains(word); });
@@ -48,7 +72,10 @@ bool is_technical(std::string_view text, std::string_view tool) {
 
 Result<std::string> read_overlay(json::Value object, std::string_view name) {
   auto value = json::find(object, name);
-  if (value && value->kind == json::Kind::object) value = json::find(*value, "system");
+  if (value && value->kind == json::Kind::object) {
+    BELFRY_TRY(const json::Fields fields, json::Fields::read(fmt::format("overlays.{}", name), value->raw, {"system"}));
+    value = fields.find("system");
+  }
   if (!value || value->kind == json::Kind::null) return std::string();
   if (value->kind != json::Kind::string)
     return fail(Errc::invalid_argument, fmt::format("overlays.{} is {}; a text or {{\"system\": text}} belongs there",
@@ -91,6 +118,7 @@ Tongue tongue_of(std::string_view text) {
 Result<Overlays> read_overlays(json::Value value) {
   if (value.kind != json::Kind::object)
     return fail(Errc::invalid_argument, fmt::format("overlays is {}; an object belongs there", json::name(value.kind)));
+  BELFRY_TRY(const json::Fields known, json::Fields::read("overlays", value.raw, {"global", "schedule_progress"}));
   Overlays overlays;
   BELFRY_TRY(overlays.global, read_overlay(value, "global"));
   BELFRY_TRY(overlays.schedule_progress, read_overlay(value, "schedule_progress"));
@@ -148,6 +176,7 @@ std::optional<std::string> presentable_progress(std::string_view written, std::s
   while (text.ends_with(' ')) text.pop_back();
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
   if (is_blank(text) || !is_utf8(text) || characters(text) > kCharactersMax) return std::nullopt;
+  if (sentences(text) > kSentencesMax) return std::nullopt;
   if (is_technical(text, tool)) return std::nullopt;
   return text;
 }

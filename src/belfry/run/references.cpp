@@ -88,8 +88,9 @@ Result<> each_part(std::string_view text, Literal literal, Refer refer) {
     if (open == std::string_view::npos) break;
     // What it begins with decides: to look for its end first would take as long as the text for each of many.
     if (!names_a_step(trimmed_before(text.substr(open + kOpen.size())))) {
-      literal(text.substr(0, open + kOpen.size()));
-      text.remove_prefix(open + kOpen.size());
+      // By one brace: the second and a third one may open a reference, as in {{{steps.0.result}}}.
+      literal(text.substr(0, open + 1));
+      text.remove_prefix(open + 1);
       continue;
     }
     const std::size_t close = text.find(kClose, open + kOpen.size());

@@ -34,6 +34,13 @@ TEST(References, WhatNamesNoStepIsSomebodyElsesTemplate) {
 }
 
 // F9
+TEST(References, AReferenceMayStandBehindABraceOfSomebodyElses) {
+  EXPECT_EQ(*fill(R"("{{{steps.1.result}}}")"), R"("{plain}")");
+  EXPECT_EQ(*fill(R"("{{{{steps.1.result}}}}")"), R"("{{plain}}")");
+  EXPECT_EQ(*referred_steps(R"("{{{steps.1.result}}}")"), std::vector<int>{1});
+}
+
+// F9
 TEST(References, WhatWasFilledInIsNotLookedAtAgain) {
   EXPECT_EQ(*fill(R"({"a":"{{steps.0.result.text}}"})"), R"({"a":"{{steps.1.result}}"})");
 }

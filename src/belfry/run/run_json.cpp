@@ -1,5 +1,7 @@
 #include "belfry/run/run_json.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "belfry/base/utf8.h"
@@ -226,6 +228,17 @@ bool has_files(const Step& step) {
   return files && files->kind == json::Kind::array && !json::elements(*files).empty();
 }
 
+bool is_shown(const Run& run, const Step& step) {
+  if (run.owner.session.empty() || run.owner.person.empty()) return false;
+  // What was given up because of others has no end of its own, and what was cancelled nobody wants to hear of.
+  if (!step.feedback.ending || !is_final(step.feedback.state) || step.feedback.state == StepState::cancelled)
+    return false;
+  // What an agent waits for, it says itself; and what a tool of Belfry's own did, everybody has seen.
+  if (run.quiet) return has_files(step);
+  const bool is_own = plain_name(step.plan.tool) == step.plan.tool;
+  return step.feedback.state != StepState::reported || !is_own;
+}
+
 std::string result_text(const Step& step) {
   const bool chinese = tongue_of(step) == Tongue::chinese;
   const std::string_view name = plain_name(step.plan.tool);
@@ -267,7 +280,8 @@ std::string ended_payload(const Run& run) {
       .field("runId", run.id)
       .field("status", word(run.state));
   // The person has read it in the conversation: it need not be told again.
-  writer.field("shownToPerson", !run.owner.session.empty() && !run.owner.person.empty() && !run.quiet);
+  writer.field("shownToPerson",
+               std::ranges::any_of(run.steps, [&run](const Step& step) { return is_shown(run, step); }));
   writer.key("results").array();
   std::size_t room = kToldBytesMax * 8;
   for (const Step& step : run.steps) {

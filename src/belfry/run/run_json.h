@@ -28,6 +28,8 @@ std::string result_text(const Step& step);
 Tongue tongue_of(const Step& step);
 // Whether a tool has left something that people can look at.
 bool has_files(const Step& step);
+// Whether the result of a step that has ended is said in the run's conversation.
+bool is_shown(const Run& run, const Step& step);
 // What stands in the conversation.
 std::string saying_payload(const Run& run, const Step& step, const std::string& text, bool with_result);
 // What an agent is told when a run of its own has ended.

@@ -45,6 +45,7 @@ const store::Migration kMigrations[] = {
       CREATE INDEX run_due_set ON run_due(set_ms) WHERE set_ms <> 0;
     )sql"},
     {2, "CREATE INDEX run_step_blocked ON run_step(run, step) WHERE state = 'waiting' AND NOT ready"},
+    {3, "CREATE INDEX run_step_use ON run_step(tool, coalesce(ended_ms, reported_ms)) WHERE started_ms IS NOT NULL"},
 };
 
 #define BELFRY_RUN_COLUMNS \
@@ -271,6 +272,11 @@ std::string RunTables::result_of(Connection& connection, StepKey step) {
   return rows.next() ? std::string(rows.text(0)) : std::string();
 }
 
+std::string RunTables::arguments_of(Connection& connection, StepKey step) {
+  auto rows = connection.query("SELECT arguments FROM run_step_data WHERE run = ?1 AND step = ?2", step.run, step.step);
+  return rows.next() ? std::string(rows.text(0)) : std::string();
+}
+
 void RunTables::end_run(Connection& connection, const Run& run) {
   connection.run("UPDATE run SET state = ?2, ended_ms = ?3 WHERE number = ?1", run.number, word(run.state),
                  maybe_ms(run.ended_at));
@@ -289,6 +295,13 @@ std::vector<RunTables::ReadyStep> RunTables::ready_steps(Connection& connection)
       connection.query("SELECT run, step, tool FROM run_step WHERE state = 'waiting' AND ready ORDER BY run, step");
   while (rows.next()) all.push_back({{rows.integer(0), static_cast<int>(rows.integer(1))}, std::string(rows.text(2))});
   return all;
+}
+
+std::optional<WallTime> RunTables::last_use(Connection& connection, const std::string& tool) {
+  auto rows = connection.query(
+      "SELECT max(coalesce(ended_ms, reported_ms)) FROM run_step WHERE tool = ?1 AND started_ms IS NOT NULL", tool);
+  rows.next();
+  return maybe_time(rows, 0);
 }
 
 void RunTables::add_event(Connection& connection, const Event& event) {
@@ -366,6 +379,13 @@ void RunTables::begin_life(Connection& connection) {
   connection.run("UPDATE run_step SET set_ms = 0 WHERE set_ms <> 0");
 }
 
+void RunTables::drop(Connection& connection, std::int64_t number) {
+  connection.run("DELETE FROM run_event WHERE run = ?1", number);
+  connection.run("DELETE FROM run_step_data WHERE run = ?1", number);
+  connection.run("DELETE FROM run_step WHERE run = ?1", number);
+  connection.run("DELETE FROM run WHERE number = ?1", number);
+}
+
 std::vector<std::string> RunTables::drop_old(Connection& connection, std::int64_t before_ms) {
   std::vector<std::pair<std::int64_t, std::string>> old;
   {
@@ -375,10 +395,7 @@ std::vector<std::string> RunTables::drop_old(Connection& connection, std::int64_
   }
   std::vector<std::string> ids;
   for (auto& [number, id] : old) {
-    connection.run("DELETE FROM run_event WHERE run = ?1", number);
-    connection.run("DELETE FROM run_step_data WHERE run = ?1", number);
-    connection.run("DELETE FROM run_step WHERE run = ?1", number);
-    connection.run("DELETE FROM run WHERE number = ?1", number);
+    drop(connection, number);
     ids.push_back(std::move(id));
   }
   return ids;
@@ -388,7 +405,7 @@ std::vector<RunTables::Coming> RunTables::coming_in(Connection& connection, cons
   std::vector<Coming> all;
   auto rows = connection.query(
       "SELECT r.id, r.title, r.person, r.created_ms, s.step, s.tool, s.state, s.feedback_ms FROM run r JOIN run_step s ON "
-      "s.run = r.number WHERE r.session = ?1 AND r.state = 'running' AND s.ready AND s.feedback_ms IS NOT NULL AND "
+      "s.run = r.number WHERE r.session = ?1 AND r.state = 'running' AND s.feedback_ms IS NOT NULL AND "
       "s.notified_ms IS NULL AND NOT s.past AND s.state IN ('waiting','running','held') ORDER BY s.feedback_ms LIMIT ?2",
       session, limit);
   while (rows.next())

@@ -57,6 +57,8 @@ class RunTables {
 
   static void put_step(store::Connection& connection, std::int64_t run, const Step& step);
   static std::string result_of(store::Connection& connection, StepKey step);
+  // As its tool got them; empty if it has not begun.
+  static std::string arguments_of(store::Connection& connection, StepKey step);
   static void end_run(store::Connection& connection, const Run& run);
   static std::vector<StepKey> running_steps(store::Connection& connection);
   struct ReadyStep {
@@ -64,6 +66,9 @@ class RunTables {
     std::string tool;
   };
   static std::vector<ReadyStep> ready_steps(store::Connection& connection);
+
+  // When a tool was last at work; a step that was cancelled counts until then.
+  static std::optional<WallTime> last_use(store::Connection& connection, const std::string& tool);
 
   static void add_event(store::Connection& connection, const Event& event);
   static std::vector<Event> events(store::Connection& connection, std::int64_t run, std::int64_t after, int limit);
@@ -77,6 +82,8 @@ class RunTables {
   // A new life: nothing is known of how long the machine was off, so the wall counts.
   static void begin_life(store::Connection& connection);
 
+  // All of a run that has ended.
+  static void drop(store::Connection& connection, std::int64_t number);
   // Drops a few that ended before this, and says which.
   static std::vector<std::string> drop_old(store::Connection& connection, std::int64_t before_ms);
   // Steps of a session that wait for their time, with the next one first.

@@ -170,6 +170,10 @@ Result<Ability> Runs::check_step(const NewRun& wanted, int index) const {
 
 // Cuts out what is Belfry's, and refuses what cannot be carried out.
 Result<> Runs::check(NewRun& wanted) const {
+  if (wanted.tells_agent && !wanted.agent.empty() && !parts_.bus.recipient(wanted.agent))
+    return fail(Errc::unknown_recipient,
+                fmt::format("there is no agent \"{}\" that could be told how it ended; belfry agents add makes one",
+                            shortened(wanted.agent, kIdBytesMax)));
   for (int i = 0; i < static_cast<int>(wanted.plan.steps.size()); ++i) {
     PlannedStep& step = wanted.plan.steps[static_cast<std::size_t>(i)];
     const auto check_one = [&]() -> Result<> {
@@ -229,7 +233,10 @@ Result<Run> Runs::prepare(NewRun wanted) {
 
 // Where the run belongs: who says there what it has to say, and to whom.
 Result<> Runs::place(store::Connection& connection, const NewRun& wanted, Run& run) {
-  if (wanted.session.empty()) return {};
+  if (wanted.session.empty()) {
+    if (wanted.reply_to.empty() || wanted.in_turn) return {};
+    return fail(Errc::invalid_argument, "replyTo says to whom it is said in a session, but there is no sessionId");
+  }
   const auto found = chat::ChatTables::find(connection, wanted.session);
   if (!found)
     return fail(Errc::not_found, fmt::format("there is no session \"{}\"", shortened(wanted.session, kIdBytesMax)));
@@ -240,8 +247,13 @@ Result<> Runs::place(store::Connection& connection, const NewRun& wanted, Run& r
   const auto people = session.people();
   const auto agents = session.agents();
   run.quiet = wanted.quiet;
-  if (people.empty()) return {};
   const bool asked_by_one = std::ranges::find(people, wanted.reply_to) != people.end();
+  // Whoever an agent answers in its turn may be an agent, too; somebody else's choice must be a person there.
+  if (!wanted.reply_to.empty() && !asked_by_one && !wanted.in_turn)
+    return fail(Errc::invalid_argument,
+                fmt::format("replyTo is \"{}\", but no person of that name is in the session {}",
+                            shortened(wanted.reply_to, kIdBytesMax), wanted.session));
+  if (people.empty()) return {};
   run.owner.person = asked_by_one ? wanted.reply_to : people.front();
   const bool speaks = std::ranges::find(agents, wanted.agent) != agents.end();
   const bool one_agent = session.kind == chat::SessionKind::private_chat && !agents.empty();
@@ -263,15 +275,17 @@ Task<Result<Runs::Created>> Runs::create(NewRun wanted) {
   // One that was made under this name is there, whatever has become of its tools meanwhile.
   const auto fits = check(wanted);
   Result<Run> prepared = fits ? prepare(wanted) : std::unexpected(fits.error());
-  auto job = [wanted, prepared, moment = moment(),
-              oldest_ms = to_ms(now() - options_.retention)](store::Connection& connection) mutable -> Result<Made> {
+  std::optional<std::int64_t> oldest_ms;
+  if (options_.retention > Millis{0}) oldest_ms = to_ms(now() - options_.retention);
+  auto job = [wanted, prepared, moment = moment(), oldest_ms](store::Connection& connection) mutable -> Result<Made> {
     if (const auto known = RunTables::find_once(connection, wanted.once)) {
       if (!wanted.body.empty() && known->body != wanted.body)
         return fail(Errc::key_conflict, "the key was used for another run");
       return Made{.known = known->number};
     }
     if (!prepared) return std::unexpected(prepared.error());
-    Made made{.dropped = RunTables::drop_old(connection, oldest_ms)};
+    Made made;
+    if (oldest_ms) made.dropped = RunTables::drop_old(connection, *oldest_ms);
     BELFRY_CHECK(place(connection, wanted, *prepared));
     RunTables::insert(connection, *prepared, wanted.once, wanted.body);
     Edit edit(connection, std::move(*prepared), moment);
@@ -393,6 +407,21 @@ Task<Result<Run>> Runs::cancel(std::string id) {
   co_return changes.run;
 }
 
+Task<Result<>> Runs::remove(std::string id) {
+  auto job = [id](store::Connection& connection) -> Result<> {
+    const auto number = RunTables::number_of(connection, id);
+    if (!number) return no_run(id);
+    if (!RunTables::find(connection, *number, Detail::outline)->ended_at)
+      return fail(Errc::wrong_state, "the run has not ended; once it is cancelled, or done, it can be deleted");
+    RunTables::drop(connection, *number);
+    return {};
+  };
+  BELFRY_CO_CHECK(co_await parts_.store.write<void>(std::move(job)));
+  log::info("run.deleted", "", {{"run", id}});
+  tasks_.spawn("files of a deleted run", remove_files({id}));
+  co_return Result<>{};
+}
+
 Task<void> Runs::cancel_awaited(std::string session, std::string agent) {
   auto job = [session, agent](store::Connection& connection) -> Result<std::vector<std::string>> {
     return RunTables::awaited_in(connection, session, agent);
@@ -422,8 +451,8 @@ void Runs::apply(const Changes& changes) {
   for (const Step& step : run.steps) {
     const StepKey key{run.number, step.index};
     if (run.state == RunState::cancelled) slots_.leave(key);
-    // What nobody needs any more is not written to its end.
-    if (is_final(step.feedback.state)) drop_draft(key);
+    // What nobody needs any more is not written to its end: a result that is held needs no notice.
+    if (is_final(step.feedback.state) || step.feedback.state == StepState::held) drop_draft(key);
   }
   for (const Event& event : changes.events) {
     for (Listener* const listener : listeners_) listener->happened(event);

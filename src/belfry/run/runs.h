@@ -56,8 +56,8 @@ struct NewRun {
 
 struct RunsOptions {
   SlotLimits slots;
-  Overlays overlays;  // for runs that bring none
-  Millis retention = kRetentionDefault;
+  Overlays overlays;    // for runs that bring none
+  Millis retention{0};  // how long runs that have ended are kept; 0: until somebody deletes them
   when::Zone zone = when::Zone::utc();
   std::filesystem::path files;  // where tools leave theirs; empty: nowhere
   // Whether an agent may use a tool.
@@ -71,7 +71,7 @@ class Listener {
   virtual void happened(const Event& /*event*/) {}
   // How a run stands now, without arguments and results.
   virtual void changed(const Run& /*run*/) {}
-  // What a tool says while it works; nobody keeps it.
+  // What a tool says while it works; nobody keeps it. Of much in a short time only the latest is told.
   virtual void progressed(const Run& /*run*/, int /*step*/, const std::string& /*progress*/) {}
 };
 
@@ -126,6 +126,8 @@ class Runs {
   Task<Result<std::vector<RunTables::Coming>>> coming_in(std::string session, int limit);
   // `wrong_state` if it has ended.
   Task<Result<Run>> cancel(std::string id);
+  // Forgets one that has ended, with its files; `wrong_state` if it has not.
+  Task<Result<>> remove(std::string id);
   // Those whose agent (empty: any) waits for them in this session: it was told to stop.
   Task<void> cancel_awaited(std::string session, std::string agent);
   // The end of it, however long that takes; `stopping` if the server ends before.
@@ -143,6 +145,9 @@ class Runs {
   struct JobState {
     std::shared_ptr<Cancel> cancel;
     Run run;
+    std::string progress{};  // said, and not told yet; empty: nothing
+    BootTime quiet_until{};  // whoever tells before would tell too much
+    bool will_tell = false;
   };
   struct DraftState {
     std::string text;  // empty: not written yet
@@ -161,6 +166,9 @@ class Runs {
 
   // runs_steps.cpp
   Task<void> recover();
+  Task<void> take_up(StepKey key, bool idempotent);
+  Task<void> take_up_later(StepKey key);
+  Task<void> remember_pauses();
   void queue(StepKey key, const std::string& tool);
   void pump();
   Task<void> look_after(BootTime due);
@@ -169,6 +177,9 @@ class Runs {
   Task<Result<std::optional<Started>>> begin(StepKey key);
   Task<plugin::Outcome> perform(Started started, StepKey key);
   Task<void> record_end(StepKey key, Ended ended);
+  void take_progress(StepKey key, std::string said);
+  void tell_progress(StepKey key);
+  Task<void> tell_progress_later(StepKey key, Millis pause);
   Task<Result<Changes>> edit(std::int64_t run, std::function<bool(Edit&)> change);
   Task<Result<Changes>> edit_surely(std::int64_t run, std::function<bool(Edit&)> change);
 

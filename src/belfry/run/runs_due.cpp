@@ -113,6 +113,13 @@ Task<bool> Runs::work_off() {
 
 namespace {
 
+// What the tool was asked for. One that waits for a turn has no arguments yet: references to others say nothing to a model.
+std::string request_of(const Run& run, const Step& step) {
+  if (!step.arguments.empty()) return step.arguments;
+  const bool refers = run.steps.size() > 1 && step.plan.arguments.contains("{{");
+  return refers ? "{}" : step.plan.arguments;
+}
+
 class NoProgress final : public llm::Progress {
  public:
   void wrote(std::string_view) override {}
@@ -125,7 +132,9 @@ class NoProgress final : public llm::Progress {
 Task<void> Runs::draft(StepKey key) {
   if (!parts_.model || closed_) co_return;
   auto look = [key](store::Connection& connection) -> Result<std::optional<Run>> {
-    return RunTables::find(connection, key.run, Detail::arguments);
+    auto run = RunTables::find(connection, key.run, Detail::arguments);
+    if (run) run->steps.at(static_cast<std::size_t>(key.step)).arguments = RunTables::arguments_of(connection, key);
+    return run;
   };
   const auto found = co_await parts_.store.read<std::optional<Run>>(std::move(look));
   if (!found || !*found) co_return;
@@ -140,7 +149,7 @@ Task<void> Runs::draft(StepKey key) {
   request.messages.push_back(
       {.role = llm::Role::user,
        .content = render_template(prompt.user, {{"task", std::string(plain_name(step.plan.tool))},
-                                                {"request", shortened(step.plan.arguments, kRequestBytesMax)},
+                                                {"request", shortened(request_of(run, step), kRequestBytesMax)},
                                                 {"seconds", std::to_string(seconds(step.delay))}})});
   const auto cancel = std::make_shared<Cancel>();
   drafts_[key] = {.text = {}, .cancel = cancel};
@@ -182,7 +191,7 @@ Task<bool> Runs::tell(std::int64_t number) {
   };
   const auto found = co_await parts_.store.read<std::optional<Run>>(std::move(look));
   if (!found) co_return false;
-  if (*found && parts_.bus.recipient((*found)->owner.agent)) {
+  if (*found) {
     const Run& run = **found;
     const auto sent = co_await parts_.bus.send({.to = run.owner.agent,
                                                 .from = chat::kBelfry,

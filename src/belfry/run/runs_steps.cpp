@@ -15,8 +15,12 @@ namespace {
 // Between two attempts to store something that the disk does not take.
 constexpr Millis kTryAgain{1'000};
 constexpr std::size_t kDetailBytesMax = 2'000;
+// Between two words of a tool about its progress: nobody reads faster.
+constexpr Millis kBetweenProgress{100};
 // A tool that was at work whenever the server died is likely to be the reason (G11).
 constexpr int kCrashesMax = 3;
+// So long after a start the guards of the last life have ended their plugins: TERM, KILL after the grace, and some patience.
+constexpr Millis kOldProcessesEnd = plugin::kTermGrace + Millis{1'000};
 
 Ended ended_of(const plugin::Outcome& outcome) {
   if (outcome.success) {
@@ -98,25 +102,61 @@ Task<void> Runs::recover() {
   for (const auto& [key, tool] : found->running) {
     const auto ability = parts_.tools.find(tool);
     const bool idempotent = ability && ability->idempotent;
-    const bool crashed = !parts_.bus.started_clean();
-    const auto changed = co_await edit_surely(key.run, [key, idempotent, crashed](Edit& edit) {
-      if (!edit.is_running(key.step)) return false;
-      const int crashes = crashed ? edit.note_crash(key.step) : 0;
-      if (idempotent && crashes < kCrashesMax) {
-        edit.try_again(key.step);
-      } else {
-        edit.end(key.step, failed("interrupted", interruption(crashes), Ending::interruption));
-      }
-      return true;
-    });
-    if (changed) apply(*changed);
+    if (idempotent && ability->is_plugin && !parts_.bus.started_clean()) {
+      tasks_.spawn("a step of the last life", take_up_later(key));
+    } else {
+      co_await take_up(key, idempotent);
+    }
   }
+  co_await remember_pauses();
   for (const RunTables::ReadyStep& one : found->ready) queue(one.step, one.tool);
   if (found->next_ms) due_.note(*found->next_ms);
   if (found->to_tell) telling_.note(0);
   recovered_ = true;
   pump();
   co_await sweep_files();
+}
+
+Task<void> Runs::take_up(StepKey key, bool idempotent) {
+  const bool crashed = !parts_.bus.started_clean();
+  const auto changed = co_await edit_surely(key.run, [key, idempotent, crashed](Edit& edit) {
+    if (!edit.is_running(key.step)) return false;
+    const int crashes = crashed ? edit.note_crash(key.step) : 0;
+    if (idempotent && crashes < kCrashesMax) {
+      edit.try_again(key.step);
+    } else {
+      edit.end(key.step, failed("interrupted", interruption(crashes), Ending::interruption));
+    }
+    return true;
+  });
+  if (changed) apply(*changed);
+}
+
+// After a crash its old process may still be at work, in the same output folder: two at once are more than "again". Until
+// then it counts as running, so that another crash finds it as it was.
+Task<void> Runs::take_up_later(StepKey key) {
+  co_await pauses_.pause(kOldProcessesEnd);
+  if (closed_) co_return;
+  co_await take_up(key, true);
+}
+
+// A tool that pauses between two uses does so over a restart, too.
+Task<void> Runs::remember_pauses() {
+  using Uses = std::vector<std::pair<Appetite, WallTime>>;
+  auto look = [pausing = parts_.tools.pausing()](store::Connection& connection) -> Result<Uses> {
+    Uses uses;
+    for (const Appetite& one : pausing)
+      if (const auto last = RunTables::last_use(connection, one.tool)) uses.emplace_back(one, *last);
+    return uses;
+  };
+  const auto uses = co_await parts_.store.read<Uses>(std::move(look));
+  if (!uses) co_return;
+  const Now now = parts_.clock.now();
+  for (const auto& [tool, last] : *uses) {
+    // Not for longer than the pause is, however the clock was set meanwhile.
+    const Millis left = std::min(tool.cooldown, Millis{last + tool.cooldown - round_down(now.wall)});
+    if (left > Millis{0}) slots_.pause(tool.tool, now.boot + left);
+  }
 }
 
 // The same, and again while the disk does not take it: a result is not lost because the disk is full right now.
@@ -175,9 +215,10 @@ Task<void> Runs::work(StepKey key) {
     Runs& runs;
     StepKey key;
     bool held = true;
+    bool ran = false;
     void leave() {
       if (!std::exchange(held, false)) return;
-      runs.slots_.give_back(key, runs.parts_.clock.now().boot);
+      runs.slots_.give_back(key, runs.parts_.clock.now().boot, ran);
       runs.idle_.ring();
       runs.pump();
     }
@@ -192,6 +233,7 @@ Task<void> Runs::work(StepKey key) {
   }
   if (!begun || !*begun) co_return;
   if (stopping_) co_return co_await put_back(key);
+  place.ran = true;
   const plugin::Outcome outcome = co_await perform(std::move(**begun), key);
   place.leave();
   // Ended by a stop: the next start says what becomes of it.
@@ -296,18 +338,14 @@ Task<plugin::Outcome> Runs::perform(Started started, StepKey key) {
     }
   } output{started.order.output_dir};
   auto cancel = std::make_shared<Cancel>();
-  jobs_[key] = {cancel, started.run};
+  jobs_[key] = {.cancel = cancel, .run = started.run};
   struct Listed {
     Runs& runs;
     StepKey key;
     ~Listed() { runs.jobs_.erase(key); }
   } listed{*this, key};
   if (stopping_) cancel->cancel();
-  auto progress = [this, key](std::string said) {
-    const auto job = jobs_.find(key);
-    if (job == jobs_.end()) return;
-    for (Listener* const listener : listeners_) listener->progressed(job->second.run, key.step, said);
-  };
+  auto progress = [this, key](std::string said) { take_progress(key, std::move(said)); };
   std::string what;
   try {
     auto outcome = co_await parts_.tools.perform(started.order, progress, cancel);
@@ -317,6 +355,7 @@ Task<plugin::Outcome> Runs::perform(Started started, StepKey key) {
       outcome = co_await parts_.tools.perform(started.order, progress, cancel);
     }
     if (outcome.passing) outcome.code = "cancelled";
+    tell_progress(key);  // the last of it, before the end
     co_return outcome;
   } catch (const std::exception& e) {
     what = e.what();
@@ -324,6 +363,35 @@ Task<plugin::Outcome> Runs::perform(Started started, StepKey key) {
   log::error("run.tool_failed", "a tool ended with an exception", {{"what", what}});
   co_return plugin::Outcome{
       .success = false, .data = {}, .code = "crashed", .message = "the tool ended with an exception"};
+}
+
+// A tool may say more than anybody can look at.
+void Runs::take_progress(StepKey key, std::string said) {
+  const auto found = jobs_.find(key);
+  if (found == jobs_.end()) return;
+  JobState& job = found->second;
+  job.progress = std::move(said);
+  const BootTime now = parts_.clock.now().boot;
+  if (now >= job.quiet_until) return tell_progress(key);
+  if (std::exchange(job.will_tell, true)) return;
+  tasks_.spawn("progress of a tool", tell_progress_later(key, std::chrono::ceil<Millis>(job.quiet_until - now)));
+}
+
+void Runs::tell_progress(StepKey key) {
+  const auto found = jobs_.find(key);
+  if (found == jobs_.end() || found->second.progress.empty()) return;
+  JobState& job = found->second;
+  job.quiet_until = parts_.clock.now().boot + kBetweenProgress;
+  const std::string said = std::exchange(job.progress, {});
+  for (Listener* const listener : listeners_) listener->progressed(job.run, key.step, said);
+}
+
+Task<void> Runs::tell_progress_later(StepKey key, Millis pause) {
+  co_await pauses_.pause(pause);
+  const auto found = jobs_.find(key);
+  if (found == jobs_.end()) co_return;
+  found->second.will_tell = false;
+  tell_progress(key);
 }
 
 Task<void> Runs::record_end(StepKey key, Ended ended) {

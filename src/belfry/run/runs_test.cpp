@@ -405,12 +405,34 @@ TEST_F(RunsTest, WhatRanWhenTheServerDiedIsInterruptedUnlessItMayRunAgain) {
   EXPECT_EQ(state(once), StepState::interrupted);
   EXPECT_EQ(when(once, "tool_result"), 15'000);
   EXPECT_EQ(state(again), StepState::running);
-  w.advance(30s);
+  w.advance(33s);
   EXPECT_EQ(state(again), StepState::held);
-  w.advance(75s);
+  w.advance(72s);
   EXPECT_EQ(when(again, "tool_result"), 120'000);
   EXPECT_EQ(w.host().asked.size(), 3u);
   EXPECT_EQ(said().size(), 1u);
+  expect_sound();
+}
+
+// F5: its guard has a grace to end it.
+TEST_F(RunsTest, WhatMayRunAgainIsNotStartedBesideItsOldProcess) {
+  w.set_plugins({make_plugin({.name = "again", .idempotent = true})});
+  takes("again", 30s);
+  const std::string id = one("again", "{}");
+  const std::string cancelled = one("again", "{}");
+  w.restart();
+  w.advance(1s);
+  w.restart();
+  w.advance(plugin::kTermGrace);
+  EXPECT_EQ(w.host().asked.size(), 2u);
+  EXPECT_EQ(state(id), StepState::running);
+  EXPECT_TRUE(w.run(w.runs().cancel(cancelled)).has_value());
+  w.advance(1s);
+  EXPECT_EQ(w.host().asked.size(), 3u);
+  w.advance(30s);
+  EXPECT_EQ(state(id), StepState::reported);
+  EXPECT_EQ(state(cancelled), StepState::cancelled);
+  EXPECT_EQ(get(id).steps[0].crashes, 1);
   expect_sound();
 }
 
@@ -421,6 +443,7 @@ TEST_F(RunsTest, WhatMayRunAgainIsNotStartedAfterTheServerDiedThreeTimesInIt) {
   const std::string id = one("again", "{}");
   for (int i = 0; i < 2; ++i) {
     w.restart();
+    w.advance(3s);
     EXPECT_EQ(state(id), StepState::running);
   }
   // Who ends it on purpose has no quarrel with it.
@@ -430,6 +453,7 @@ TEST_F(RunsTest, WhatMayRunAgainIsNotStartedAfterTheServerDiedThreeTimesInIt) {
     EXPECT_EQ(state(id), StepState::running);
   }
   w.restart();
+  w.advance(3s);
   EXPECT_EQ(state(id), StepState::interrupted);
   EXPECT_TRUE(get(id).steps[0].error.contains("3 times")) << get(id).steps[0].error;
   EXPECT_EQ(w.host().asked.size(), 6u);
@@ -654,6 +678,62 @@ TEST_F(LimitsTest, AToolPausesBetweenTwoUses) {
   EXPECT_EQ(when(second, "args"), 31'000);
 }
 
+// F14
+TEST_F(LimitsTest, ARestartDoesNotEndThePauseOfATool) {
+  takes("pausing", 1s);
+  one("pausing", "{}");
+  w.advance(11s);  // 10 s of its pause
+  w.restart();
+  w.advance(5s);
+  const std::string second = one("pausing", "{}");
+  w.advance(10min);
+  EXPECT_EQ(when(second, "args"), 31'000);
+  // One that was cut off pauses from the start on at which its end is said.
+  takes("pausing", 20s);
+  w.advance(1min);
+  one("pausing", "{}");
+  w.advance(1s);
+  w.restart();
+  began = w.now();
+  const std::string third = one("pausing", "{}");
+  w.clock().step_wall(-1h);
+  w.restart();
+  w.advance(1h);
+  EXPECT_EQ(state(third), StepState::reported);
+  EXPECT_EQ(get(third).steps[0].started_at, began - 1h + 30s);
+}
+
+// F14
+TEST_F(LimitsTest, AStepThatNeverBeganMakesItsToolPauseForNobody) {
+  takes("many", 0s, "{}");
+  const std::string refused = begin(R"({"steps":[{"aiName":"local__many"},
+    {"aiName":"local__pausing","draftArgs":{"a":"{{steps.0.result.nothing}}"},"dependsOn":[0]}]})");
+  w.advance(1s);
+  EXPECT_EQ(state(refused, 1), StepState::failed);
+  const std::string next = one("pausing", "{}");
+  EXPECT_EQ(when(next, "args"), 1'000);
+}
+
+// F8
+TEST_F(RunsTest, WhatIsComingHasTheLaterStepsOfAPlanToo) {
+  takes("task1", 30s);
+  begin(R"({"steps":[{"aiName":"local__task1","draftArgs":{"schedule":"in 1 minute"}},
+    {"aiName":"local__task2","draftArgs":{"schedule":"in 2 minutes"},"dependsOn":[0]},
+    {"aiName":"local__task3","draftArgs":{"schedule":{"when":"in 3 minutes","anchor":"step"}},"dependsOn":[1]}]})",
+        in_chat());
+  const auto coming = [this] {
+    std::vector<int> steps;
+    const auto all = w.run(w.runs().coming_in(session, 10));
+    for (const RunTables::Coming& one : *all) steps.push_back(one.step);
+    return steps;
+  };
+  EXPECT_EQ(coming(), (std::vector<int>{0, 1}));
+  w.advance(1min);
+  EXPECT_EQ(coming(), std::vector<int>{1});
+  w.advance(1min);
+  EXPECT_EQ(coming(), std::vector<int>{2});
+}
+
 // --- cancelling ---
 
 // F8, G10
@@ -708,6 +788,73 @@ TEST_F(AgentTest, AnAgentGetsTheAcknowledgementNowAndTheResultAsAMessage) {
   w.advance(5min);
   EXPECT_EQ(w.host().asked.size(), 1u);
   EXPECT_TRUE(w.drain("bot").empty());
+}
+
+// F8
+TEST_F(RunsTest, WhoIsToHearOfItMustBeAPersonOfTheSession) {
+  const std::string plan = R"({"steps":[{"aiName":"local__task1"}]})";
+  const auto refused = [&](const std::string& where, const std::string& whom) {
+    const auto created = create(plan, {.plan = {}, .overlays = {}, .session = where, .reply_to = whom});
+    return created ? Errc::unsupported : created.error().code;
+  };
+  for (const char* whom : {"nobody", "bot"}) EXPECT_EQ(refused(session, whom), Errc::invalid_argument) << whom;
+  EXPECT_EQ(refused("", "ann"), Errc::invalid_argument);
+  EXPECT_TRUE(w.host().asked.empty());
+  EXPECT_EQ(refused(session, "ann"), Errc::unsupported);
+  // An agent's turn may answer another agent; then it is the first person who hears of it.
+  one("task1", "{}",
+      {.plan = {}, .overlays = {}, .agent = "bot", .session = session, .reply_to = "scout", .in_turn = true});
+  EXPECT_EQ(said().size(), 2u);
+}
+
+// F8
+TEST_F(AgentTest, AnAgentThatIsToBeToldMustBeThere) {
+  const std::string plan = R"({"steps":[{"aiName":"local__task1"}]})";
+  const auto created = create(plan, {.plan = {}, .overlays = {}, .agent = "nobody", .tells_agent = true});
+  EXPECT_EQ(created.error().code, Errc::unknown_recipient);
+  const auto called = w.run(w.tools().call(
+      {.tool = "local__task1", .arguments = R"({"schedule":"in 1 minute"})", .context = {.agent_id = "nobody"}}));
+  EXPECT_EQ(called->code, Errc::unknown_recipient);
+  EXPECT_TRUE(w.host().asked.empty());
+}
+
+// F8
+TEST_F(AgentTest, TheLogSaysThatAnAgentWasRemovedBeforeItCouldBeTold) {
+  std::vector<std::string> lines;
+  const log::Capture capture([&lines](std::string_view line) {
+    if (line.contains("run.agent_not_told")) lines.emplace_back(line);
+  });
+  w.add("scout");
+  one("task1", R"({"schedule":"in 1 minute"})", {.plan = {}, .overlays = {}, .agent = "scout", .tells_agent = true});
+  EXPECT_TRUE(w.run(w.bus().remove_recipient("scout")).has_value());
+  w.advance(2min);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].contains(R"("agent":"scout")")) << lines[0];
+  w.restart();
+  w.advance(1s);
+  EXPECT_EQ(lines.size(), 1u);
+}
+
+// F8, G10
+TEST_F(AgentTest, AnAgentHearsThatTheResultWasShownOnlyIfItWas) {
+  const auto told = [this]() -> std::string {
+    const auto got = w.drain("bot");
+    EXPECT_EQ(got.size(), 1u);
+    if (got.empty()) return "";
+    return std::string(json::find(*json::parse(got[0].payload), "shownToPerson")->raw);
+  };
+  NewRun wanted = in_chat();
+  wanted.tells_agent = true;
+  one("task1", "{}", wanted);
+  EXPECT_EQ(told(), "true");
+  const std::string cancelled = one("task1", R"({"schedule":"in 1 minute"})", wanted);
+  EXPECT_TRUE(w.run(w.runs().cancel(cancelled)).has_value());
+  w.clock().settle();
+  EXPECT_EQ(told(), "false");
+  begin(R"({"steps":[{"aiName":"send_message","draftArgs":{"to":"worker","payload":{}}}]})", wanted);
+  w.clock().settle();
+  EXPECT_EQ(told(), "false");
+  EXPECT_EQ(said().size(), 1u);
 }
 
 // F8
@@ -851,6 +998,17 @@ TEST_F(DraftsTest, AModelWritesTheTextAheadOfItsTimeInTheToneOfTheHouse) {
   EXPECT_EQ(when(id, "tool_choice"), 120'000);
 }
 
+// F10
+TEST_F(DraftsTest, TheModelIsToldWhatTheToolGot) {
+  w.set_plugins({make_plugin(scheduled_plugin("image_draw", 300s)), make_plugin({.name = "words"})});
+  takes("words", 0s, R"({"text":"a blue cat"})");
+  begin(R"({"steps":[{"aiName":"local__words"},{"aiName":"local__image_draw","dependsOn":[0],
+    "draftArgs":{"prompt":"{{steps.0.result.text}}","schedule":"in 2 minutes"}}]})");
+  w.advance(101s);
+  ASSERT_EQ(w.model().asked.size(), 1u);
+  EXPECT_TRUE(w.model().asked[0].messages[1].content.contains("a blue cat")) << w.model().asked[0].messages[1].content;
+}
+
 // F4, F10
 TEST_F(DraftsTest, ATextThatIsNotReadyInTimeOrCannotBeShownIsReplacedByTheDefault) {
   w.model().answer = [](const llm::ChatRequest&) { return says("Too late.", 60s); };
@@ -884,6 +1042,18 @@ TEST_F(DraftsTest, NoModelIsAskedForWhatIsDoneInTime) {
   one("image_draw", R"({"schedule":"in 2 minutes"})");
   w.advance(3min);
   EXPECT_TRUE(w.model().asked.empty());
+}
+
+// F10
+TEST_F(DraftsTest, ATextIsNotWrittenToItsEndIfTheResultComesFirst) {
+  takes("image_draw", 110s);
+  w.model().answer = [](const llm::ChatRequest&) { return says("Not needed.", 1min); };
+  const std::string id = one("image_draw", R"({"schedule":"in 2 minutes"})");
+  w.advance(105s);
+  EXPECT_EQ(w.model().under_way, 1);
+  w.advance(5s);
+  EXPECT_EQ(state(id), StepState::held);
+  EXPECT_EQ(w.model().under_way, 0);
 }
 
 // --- the log ---
@@ -967,6 +1137,17 @@ TEST_F(RunsTest, ALargeArgumentIsShownInPart) {
   EXPECT_EQ(json, run_json(whole, true));
 }
 
+// F9
+TEST_F(RunsTest, ATitleHasUpToTwoHundredCharactersHoweverManyBytesTheyTake) {
+  const auto titled = [](int characters) {
+    std::string title;
+    for (int i = 0; i < characters; ++i) title += "画";
+    return fmt::format(R"({{"title":"{}","steps":[{{"aiName":"local__task1"}}]}})", title);
+  };
+  EXPECT_TRUE(create(titled(200)).has_value());
+  EXPECT_EQ(refusal(titled(201)), Errc::invalid_plan);
+}
+
 // F8
 TEST_F(RunsTest, ARunUnderAKeyIsMadeOnce) {
   const std::string plan = R"({"steps":[{"aiName":"local__task1"}]})";
@@ -976,6 +1157,30 @@ TEST_F(RunsTest, ARunUnderAKeyIsMadeOnce) {
   EXPECT_TRUE(second->repeated);
   EXPECT_EQ(create(plan, {.plan = {}, .overlays = {}, .once = "k", .body = "b"}).error().code, Errc::key_conflict);
   EXPECT_EQ(w.host().asked.size(), 1u);
+}
+
+// F8: of two hundred thousand words a person needs the latest.
+TEST_F(RunsTest, MuchProgressIsToldInPartAndTheLastOfItBeforeTheEnd) {
+  struct Told final : Listener {
+    std::vector<std::string> all;
+    void happened(const Event& event) override { all.push_back(event.type); }
+    void progressed(const run::Run& /*run*/, int /*step*/, const std::string& progress) override {
+      all.push_back(progress);
+    }
+  } told;
+  w.runs().listen(told);
+  testing::ScriptedJob job{.takes = 1s, .at_last = {"998", "999"}};
+  for (int i = 0; i < 100; ++i) job.progress.push_back(std::to_string(i));
+  w.host().jobs["task1"] = {job};
+  one("task1", "{}");
+  w.advance(99ms);
+  EXPECT_EQ(told.all.back(), "0");
+  w.advance(1ms);
+  EXPECT_EQ(told.all.back(), "99");
+  w.advance(10s);
+  EXPECT_EQ(told.all,
+            (std::vector<std::string>{"start", "plan", "args", "0", "99", "998", "999", "tool_result", "done"}));
+  w.runs().unlisten(told);
 }
 
 // --- memory ---
@@ -1151,6 +1356,56 @@ TEST_F(RunFilesTest, AStartRemovesTheFilesOfRunsThatAreForgotten) {
   w.restart();
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(files), {}), 1);
   EXPECT_TRUE(std::filesystem::exists(files / id / "0" / "a.txt"));
+}
+
+// D21
+TEST_F(RunFilesTest, RunsAndTheirFilesStayUntilSomebodyDeletesThem) {
+  takes("task1", 0s);
+  const std::string id = one("task1", "{}");
+  leave(id);
+  w.crash();
+  w.pass(24h * 400);
+  w.start();
+  takes("task1", 10s);
+  const std::string other = one("task1", "{}");
+  w.advance(1s);
+  EXPECT_EQ(get(id).state, RunState::completed);
+  EXPECT_TRUE(std::filesystem::exists(files / id / "0" / "a.txt"));
+  EXPECT_EQ(w.run(w.runs().remove(other)).error().code, Errc::wrong_state);
+  EXPECT_TRUE(w.run(w.runs().remove(id)).has_value());
+  EXPECT_EQ(w.run(w.runs().get(id)).error().code, Errc::not_found);
+  EXPECT_EQ(w.run(w.runs().remove(id)).error().code, Errc::not_found);
+  EXPECT_FALSE(std::filesystem::exists(files / id));
+  w.advance(10s);
+  EXPECT_EQ(state(other), StepState::reported);
+  expect_sound();
+}
+
+class RetentionTest : public RunsTest {
+ protected:
+  static World::Options for_a_day() {
+    World::Options options = usual();
+    options.runs.retention = 24h;
+    return options;
+  }
+  RetentionTest() : RunsTest(for_a_day()) {}
+};
+
+// D21
+TEST_F(RetentionTest, RunsGoAfterTheTimeThatWasSet) {
+  takes("task1", 0s);
+  const std::string id = one("task1", "{}");
+  w.crash();
+  w.pass(23h);
+  w.start();
+  const std::string second = one("task1", "{}");
+  EXPECT_EQ(get(id).state, RunState::completed);
+  w.crash();
+  w.pass(2h);
+  w.start();
+  one("task1", "{}");
+  EXPECT_EQ(w.run(w.runs().get(id)).error().code, Errc::not_found);
+  EXPECT_EQ(get(second).state, RunState::completed);
 }
 
 // F8

@@ -47,16 +47,21 @@ std::optional<StepKey> Slots::take(BootTime now) {
   return next.step;
 }
 
-void Slots::give_back(StepKey step, BootTime now) {
+void Slots::give_back(StepKey step, BootTime now, bool ran) {
   const auto found = running_.find(step);
   BELFRY_ASSERT(found != running_.end());
   const Appetite appetite = std::move(found->second);
   running_.erase(found);
   Tool& tool = tools_[appetite.tool];
   --tool.running;
-  tool.not_before = std::max(tool.not_before, now + appetite.cooldown);
+  if (ran) tool.not_before = std::max(tool.not_before, now + appetite.cooldown);
   if (const auto provider = providers_.find(appetite.provider); --provider->second == 0) providers_.erase(provider);
   if (tool.running == 0 && tool.queue.empty() && tool.not_before <= now) tools_.erase(appetite.tool);
+}
+
+void Slots::pause(const std::string& tool, BootTime until) {
+  Tool& one = tools_[tool];
+  one.not_before = std::max(one.not_before, until);
 }
 
 std::optional<BootTime> Slots::next_look(BootTime now) const {

@@ -48,8 +48,11 @@ class Slots {
   bool leave(StepKey step);
   // The next one that may run, which takes its place; nothing if nobody may.
   std::optional<StepKey> take(BootTime now);
-  // It has ended, and its place is free.
-  void give_back(StepKey step, BootTime now);
+  // Its place is free. Only a tool that ran pauses then: one that never began has used nothing.
+  void give_back(StepKey step, BootTime now, bool ran = true);
+
+  // A tool that was used before, and pauses still.
+  void pause(const std::string& tool, BootTime until);
 
   // When to look again because of a pause; nothing if only an end can help.
   std::optional<BootTime> next_look(BootTime now) const;

@@ -51,6 +51,7 @@ Result<Ability> Toolbox::find(const std::string& tool) const {
     return Ability{.takes_schedule = plugin.takes_schedule,
                    .refuses_schedule = !plugin.takes_schedule && !has_property(plugin.parameters, "schedule"),
                    .idempotent = plugin.idempotent,
+                   .is_plugin = true,
                    .appetite = {.tool = tool,
                                 .provider = plugin.provider.empty() ? tool : plugin.provider,
                                 .at_once = plugin.persistent ? 1 : plugin.at_once,
@@ -63,6 +64,13 @@ Result<Ability> Toolbox::find(const std::string& tool) const {
     return Ability{.idempotent = true, .appetite = {.tool = tool, .provider = "belfry"}, .timeout = kBuiltinTimeout};
   return fail(Errc::unknown_tool,
               fmt::format("there is no tool \"{}\" for a plan; there are: {}", shortened(tool, kIdBytesMax), names()));
+}
+
+std::vector<Appetite> Toolbox::pausing() const {
+  std::vector<Appetite> all;
+  for (const auto& [name, plugin] : plugins_)
+    if (plugin->cooldown > Millis{0}) all.push_back(find(name)->appetite);
+  return all;
 }
 
 Result<> Toolbox::check(const std::string& tool, const std::string& arguments) const {

@@ -23,6 +23,7 @@ struct Ability {
   bool takes_schedule = false;    // `schedule` is Belfry's; otherwise it is an argument like others
   bool refuses_schedule = false;  // it is not even that
   bool idempotent = false;
+  bool is_plugin = false;  // a process, which may outlive the server for as long as its guard needs to end it
   Appetite appetite;
   Millis timeout = plugin::kTimeoutDefault;
 };
@@ -48,6 +49,8 @@ class Toolbox {
 
   // `unknown_tool` if there is none of that name, or none for plans.
   Result<Ability> find(const std::string& tool) const;
+  // Those that pause between two uses.
+  std::vector<Appetite> pausing() const;
   // Whether the arguments fit the tool's schema.
   Result<> check(const std::string& tool, const std::string& arguments) const;
   Task<plugin::Outcome> perform(Order order, plugin::Host::Progress progress, std::shared_ptr<Cancel> cancel);

@@ -231,6 +231,7 @@ class RunRoutes {
   Task<Response> list(Request request);
   Task<Response> get(Request request);
   Task<Response> cancel(Request request);
+  Task<Response> remove(Request request);
   Task<Response> events(Request request, Exchange& exchange);
   Task<Response> stream(run::EventsRequest wanted, Exchange& exchange);
   Task<Response> file(Request request);

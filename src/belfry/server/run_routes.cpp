@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "belfry/run/files.h"
@@ -20,7 +21,10 @@ constexpr std::array kShown = {FileType{".png", "image/png"},   FileType{".jpg",
                                FileType{".jpeg", "image/jpeg"}, FileType{".gif", "image/gif"},
                                FileType{".webp", "image/webp"}, FileType{".txt", "text/plain; charset=utf-8"}};
 
-std::string_view type_of(std::string_view name) {
+// Cameras write PIC.JPG.
+std::string_view type_of(std::string name) {
+  std::ranges::transform(name, name.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   for (const FileType& one : kShown)
     if (name.ends_with(one.ending)) return one.type;
   return "application/octet-stream";
@@ -36,6 +40,7 @@ void RunRoutes::add_to(Router& router) {
   router.add(Method::get, "/v1/runs?", bound(&RunRoutes::list));
   router.add(Method::get, "/v1/runs/{}?", bound(&RunRoutes::get));
   router.add(Method::post, "/v1/runs/{}:cancel", bound(&RunRoutes::cancel));
+  router.add(Method::remove, "/v1/runs/{}", bound(&RunRoutes::remove));
   router.add_stream(
       Method::get, "/v1/runs/{}/events?",
       [this](Request request, Exchange& exchange) { return events(std::move(request), exchange); }, 0);
@@ -78,6 +83,13 @@ Task<Response> RunRoutes::cancel(Request request) {
   const auto run = co_await runs_.cancel(request.parameter);
   if (!run) co_return error_response(run.error());
   co_return json_response(200, run::run_json(*run, false));
+}
+
+Task<Response> RunRoutes::remove(Request request) {
+  const auto removed = co_await runs_.remove(request.parameter);
+  if (!removed) co_return error_response(removed.error());
+  json::Writer writer;
+  co_return json_response(200, writer.object().field("runId", request.parameter).field("result", "done").end().take());
 }
 
 Task<Response> RunRoutes::events(Request request, Exchange& exchange) {

@@ -1,5 +1,6 @@
 #include "belfry/server/run_wire.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -118,7 +119,9 @@ Result<EventsQuery> read_events_query(std::string_view query, const std::string&
   BELFRY_TRY(const auto pairs, query_pairs(query));
   for (const auto& [name, value] : pairs) {
     if (name == "after") {
-      BELFRY_TRY(wanted.after, read_number(name, value));
+      // A browser that comes back sends both, and `after` stands in its address for ever: what it has read counts.
+      BELFRY_TRY(const std::int64_t after, read_number(name, value));
+      wanted.after = std::max(wanted.after, after);
     } else if (name == "waitMs") {
       BELFRY_TRY(const std::int64_t ms, read_number(name, value));
       if (ms > kReceiveWaitMax.count())

@@ -193,7 +193,7 @@ std::optional<CallOutcome> Executor::misfit(const Entry& entry, const std::strin
 }
 
 Result<Executor::Begun> Executor::begin(store::Connection& connection, const CallRecord& record) const {
-  CallTables::drop_old(connection, record.context, to_ms(record.started_at - retention_));
+  if (retention_ > Millis{0}) CallTables::drop_old(connection, record.context, to_ms(record.started_at - retention_));
   auto known = CallTables::find(connection, record.context);
   if (!known) return Begun{.number = CallTables::begin(connection, record)};
   if (known->tool != record.tool || !same_json(known->arguments, record.arguments))

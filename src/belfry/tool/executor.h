@@ -43,7 +43,8 @@ struct CallOutcome {
 class Executor {
  public:
   // Makes its tables. Before store.start(); throws store::Fault.
-  Executor(Clock& clock, store::Store& store, chat::Chats& chats, Millis retention = kRetentionDefault);
+  // Records are kept for `retention`; 0: for ever.
+  Executor(Clock& clock, store::Store& store, chat::Chats& chats, Millis retention = Millis{0});
 
   // A definition that does not compile is a mistake of ours. One of the same name takes the place of the one before.
   void add(std::unique_ptr<Tool> tool);

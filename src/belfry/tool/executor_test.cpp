@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 
 class ToolTest : public ::testing::Test {
  protected:
-  ToolTest() { w.add("planner"); }
+  ToolTest() : ToolTest(World::Options{}) {}
+  explicit ToolTest(World::Options options) : w(std::move(options)) { w.add("planner"); }
 
   CallOutcome call(std::string tool, std::string arguments, ToolContext context = {.agent_id = "planner"}) {
     auto outcome = w.run(w.tools().call({std::move(tool), std::move(arguments), std::move(context)}));
@@ -42,6 +43,18 @@ class ToolTest : public ::testing::Test {
 
   World w;
 };
+
+// A5, D21
+TEST_F(ToolTest, RecordsOfCallsStayHoweverOldTheyAre) {
+  call("send_message", R"({"to":"worker","payload":{}})", {.agent_id = "planner", .call_id = "c1"});
+  w.crash();
+  w.pass(24h * 400);
+  w.start();
+  EXPECT_TRUE(
+      call("send_message", R"({"to":"worker","payload":{}})", {.agent_id = "planner", .call_id = "c1"}).repeated);
+  call("send_message", R"({"to":"worker","payload":{}})");
+  EXPECT_EQ(records().size(), 2u);
+}
 
 std::string definition_of(const World&, Executor& tools, std::string_view name) {
   for (const Definition* one : tools.definitions()) {
@@ -283,8 +296,18 @@ TEST_F(ToolTest, AFullDiskTakesNoNewCallsAndAcksGoOn) {
   EXPECT_EQ(small.ack(got), 1);
 }
 
-// A5
-TEST_F(ToolTest, CallsAreForgottenAsLateAsMessagesAre) {
+class ToolRetentionTest : public ToolTest {
+ protected:
+  static World::Options for_a_week() {
+    World::Options options;
+    options.calls_retention = kRetentionDefault;
+    return options;
+  }
+  ToolRetentionTest() : ToolTest(for_a_week()) {}
+};
+
+// A5, D21
+TEST_F(ToolRetentionTest, CallsAreForgottenAfterTheTimeThatWasSet) {
   const ToolContext context{.agent_id = "planner", .call_id = "c1"};
   const std::string arguments = R"({"to":"worker","payload":{"text":"once"}})";
   call("send_message", arguments, context);

@@ -46,6 +46,23 @@ std::string read_plan_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// What the file says, but for what a flag says.
+void write_context(json::Writer& writer, const Flags& flags, std::optional<json::Value> given) {
+  if (given && given->kind == json::Kind::null) given.reset();
+  if (given && given->kind != json::Kind::object)
+    refuse_usage(fmt::format("context is {}; an object belongs there", json::name(given->kind)));
+  if (!given && flags.agent.empty() && flags.session.empty()) return;
+  writer.key("context").object();
+  for (const json::Member& member : given ? json::every_member(*given) : std::vector<json::Member>{}) {
+    const bool replaced =
+        (member.key == "agentId" && !flags.agent.empty()) || (member.key == "sessionId" && !flags.session.empty());
+    if (!replaced) writer.key(member.key).raw(member.value.raw);
+  }
+  if (!flags.agent.empty()) writer.field("agentId", flags.agent);
+  if (!flags.session.empty()) writer.field("sessionId", flags.session);
+  writer.end();
+}
+
 // A whole request, or only the plan of one.
 std::string request_of(const Flags& flags, const std::string& text) {
   const auto value = json::parse(text);
@@ -57,16 +74,10 @@ std::string request_of(const Flags& flags, const std::string& text) {
   writer.object();
   if (!whole) writer.key("plan").raw(value->raw);
   for (const json::Member& member : json::every_member(*value)) {
-    const bool overridden = (member.key == "context" && !(flags.agent.empty() && flags.session.empty())) ||
-                            (member.key == "key" && !flags.key.empty());
-    if (whole && !overridden) writer.key(member.key).raw(member.value.raw);
+    const bool written_below = member.key == "context" || (member.key == "key" && !flags.key.empty());
+    if (whole && !written_below) writer.key(member.key).raw(member.value.raw);
   }
-  if (!flags.agent.empty() || !flags.session.empty()) {
-    writer.key("context").object();
-    if (!flags.agent.empty()) writer.field("agentId", flags.agent);
-    if (!flags.session.empty()) writer.field("sessionId", flags.session);
-    writer.end();
-  }
+  write_context(writer, flags, whole ? json::find(*value, "context") : std::nullopt);
   if (!flags.key.empty()) writer.field("key", flags.key);
   return writer.end().take();
 }
@@ -95,12 +106,18 @@ std::string failure_of(const Answer& error) {
 std::string note_of(const Answer& step) {
   const std::string state = step.text("state");
   const std::string feedback = step.text("feedbackAt");
-  const std::string report = feedback.empty() ? "" : fmt::format(", reports in {}", readable(until(feedback)));
-  if (state == "running") return fmt::format("for {}{}", readable(since(step.text("startedAt"))), report);
-  if (state == "late")
-    return fmt::format("for {}, was to report at {}", readable(since(step.text("startedAt"))), feedback);
-  if (state == "held") return fmt::format("done{}", report);
-  if (state == "waiting") return feedback.empty() ? "" : report.substr(2);
+  const bool comes = !feedback.empty() && until(feedback) > Millis{0};
+  const std::string report = feedback.empty() ? ""
+                             : comes          ? fmt::format("reports in {}", readable(until(feedback)))
+                                              : "reports when done";
+  const std::string behind = report.empty() ? "" : ", " + report;
+  if (state == "late" && !step.has("startedAt"))
+    return fmt::format("waits for its turn, was to report at {}", feedback);
+  const std::string so_long = readable(since(step.text("startedAt")));
+  if (state == "late") return fmt::format("for {}, was to report at {}", so_long, feedback);
+  if (state == "running") return fmt::format("for {}{}", so_long, behind);
+  if (state == "held") return comes ? "done, " + report : "done";
+  if (state == "waiting") return report;
   if (state == "reported") return step.flag("past") ? "its time was past" : "";
   return failure_of(step.object("error"));
 }
@@ -271,11 +288,25 @@ void cancel(Flags& flags) {
   std::printf("%s is cancelled\n", flags.id.c_str());
 }
 
+void remove(Flags& flags) {
+  const std::string answer = flags.client.remove(target(flags.id));
+  if (flags.client.json()) return print_json(answer);
+  std::printf("%s is deleted\n", flags.id.c_str());
+}
+
 CLI::App* add_with_id(CLI::App& app, const char* name, const char* description, const std::shared_ptr<Flags>& flags) {
   CLI::App* const command = add_command(app, name, description);
   command->add_option("id", flags->id, "The run's id")->required();
   flags->client.add_options(*command);
   return command;
+}
+
+void add_list_options(CLI::App& command, Flags& flags) {
+  command.add_option("--session", flags.session, "Of this conversation");
+  command.add_option("--agent", flags.agent, "Of this agent");
+  command.add_option("--state", flags.state, "In this state")->type_name("running|completed|failed|cancelled");
+  command.add_option("--limit", flags.limit, "How many at most")->check(number_from(1, 1'000));
+  flags.client.add_options(command);
 }
 
 }  // namespace
@@ -297,19 +328,15 @@ void add_run(CLI::App& app) {
 }
 
 void add_runs(CLI::App& app) {
-  CLI::App* const command = add_command(app, "runs", "Plans and tools that run: list, show, watch, cancel");
+  CLI::App* const command = add_command(app, "runs", "Plans and tools that run: list, show, watch, cancel, delete");
   command->require_subcommand(0, 1);
   auto all = std::make_shared<Flags>();
-  all->client.add_options(*command);
+  add_list_options(*command, *all);
   on_run(command, [all] { list(*all); });
 
   CLI::App* const listing = add_command(*command, "list", "Runs, newest first");
   auto list_flags = std::make_shared<Flags>();
-  listing->add_option("--session", list_flags->session, "Of this conversation");
-  listing->add_option("--agent", list_flags->agent, "Of this agent");
-  listing->add_option("--state", list_flags->state, "In this state")->type_name("running|completed|failed|cancelled");
-  listing->add_option("--limit", list_flags->limit, "How many at most")->check(number_from(1, 1'000));
-  list_flags->client.add_options(*listing);
+  add_list_options(*listing, *list_flags);
   on_run(listing, [list_flags] { list(*list_flags); });
 
   auto show_flags = std::make_shared<Flags>();
@@ -320,6 +347,9 @@ void add_runs(CLI::App& app) {
   auto cancel_flags = std::make_shared<Flags>();
   on_run(add_with_id(*command, "cancel", "End a run: nothing more of it is reported", cancel_flags),
          [cancel_flags] { cancel(*cancel_flags); });
+  auto delete_flags = std::make_shared<Flags>();
+  on_run(add_with_id(*command, "delete", "Forget a run that has ended, with its files", delete_flags),
+         [delete_flags] { remove(*delete_flags); });
 }
 
 }  // namespace belfry::app
