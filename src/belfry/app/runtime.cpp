@@ -368,7 +368,8 @@ Result<> Runtime::Parts::open() {
   BELFRY_TRY(const net::HostPort listen, net::parse_host_port(options.config.listen));
   BELFRY_CHECK(server::HttpServer::check_address(listen.host, !options.token.empty()));
   // Where there is data, whoever is using it is told about first: most likely they have the port, too.
-  if (!std::filesystem::exists(database_path(options.data))) BELFRY_CHECK(try_port(listen));
+  std::error_code ec;
+  if (!std::filesystem::exists(database_path(options.data), ec)) BELFRY_CHECK(try_port(listen));
   BELFRY_CHECK(prepare_data_directory(options.data));
   BELFRY_CHECK(open_store());
   const Locale locale = locale_of(options.config);

@@ -107,9 +107,9 @@ std::string note_of(const Answer& step) {
   const std::string state = step.text("state");
   const std::string feedback = step.text("feedbackAt");
   const bool comes = !feedback.empty() && until(feedback) > Millis{0};
-  const std::string report = feedback.empty() ? ""
-                             : comes          ? fmt::format("reports in {}", readable(until(feedback)))
-                                              : "reports when done";
+  std::string report = feedback.empty() ? ""
+                       : comes          ? fmt::format("reports in {}", readable(until(feedback)))
+                                        : "reports when done";
   const std::string behind = report.empty() ? "" : ", " + report;
   if (state == "late" && !step.has("startedAt"))
     return fmt::format("waits for its turn, was to report at {}", feedback);
