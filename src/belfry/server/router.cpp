@@ -33,10 +33,9 @@ std::optional<std::string_view> match(const Router::Route& route, std::string_vi
 Result<> check_query(const Router::Route& route, const Request& request) {
   if (route.reads_query || request.query.empty() || !request.path.starts_with("/v1/")) return {};
   const std::string_view query = request.query;
-  return fail(
-      Errc::unknown_field,
-      fmt::format("{} {} takes nothing behind the question mark, and \"{}\" stands there", name(request.method),
-                  request.path.substr(0, 200), query.substr(0, std::min<std::size_t>(query.find_first_of("=&"), 100))));
+  return fail(Errc::unknown_field, fmt::format("{} {} takes nothing behind the question mark, and \"{}\" stands there",
+                                               name(request.method), request.path.substr(0, 200),
+                                               query.substr(0, std::min<std::size_t>(query.find_first_of("=&"), 100))));
 }
 
 bool serves(Method route, Method asked) { return route == asked || (route == Method::get && asked == Method::head); }
