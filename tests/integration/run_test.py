@@ -447,7 +447,8 @@ class RunTest(unittest.TestCase):
         whole = belfry("run", "-", "--detach", "--agent", "bot", plan=json.dumps(request)).stdout.strip()
         shown = self.server.call("GET", f"/v1/runs/{whole}")
         self.assertEqual((shown["agentId"], shown["taskId"]), ("bot", "t-7"))
-        self.assertEqual(belfry("runs", "watch", detached).returncode, 0)
+        for run in (detached, whole):
+            self.assertEqual(belfry("runs", "watch", run).returncode, 0)  # from here on none of them changes
         self.assertIn("reported", belfry("runs", "show", detached).stdout)
         self.assertIn(detached, belfry("runs", "list").stdout)
         self.assertEqual(belfry("runs", "--limit", "2").stdout, belfry("runs", "list", "--limit", "2").stdout)

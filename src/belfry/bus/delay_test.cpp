@@ -1,5 +1,9 @@
 #include "belfry/bus/delay.h"
 
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace belfry::bus {
@@ -47,10 +51,10 @@ TEST(Delay, WhatNoDoubleHoldsIsLargeOrSmallByItsDigits) {
   const std::string zeros(400, '0');
   for (const std::string& small :
        std::vector<std::string>{"0." + zeros + "1", "1e-400", "1" + zeros + "e-900", "0.1e-9999999999999999999"})
-    EXPECT_EQ(read(small.c_str()).delay.count(), 1) << small;
+    EXPECT_EQ(read(small).delay.count(), 1) << small;
   for (const std::string& large :
-       std::vector<std::string>{"1" + zeros + zeros + "e-5", "0.001e500", "1" + zeros, "1e99999999999999999999"})
-    EXPECT_GE(read(large.c_str()).delay.count(), std::int64_t{1} << 60) << large;
+       std::vector<std::string>{fmt::format("1{0}{0}e-5", zeros), "0.001e500", "1" + zeros, "1e99999999999999999999"})
+    EXPECT_GE(read(large).delay.count(), std::int64_t{1} << 60) << large;
 }
 
 // D4
