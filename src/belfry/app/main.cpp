@@ -103,8 +103,8 @@ int run(int count, char** arguments) {
 void hold_closed_streams() {
   for (int at = 0; at <= 2; ++at) {
     if (::fcntl(at, F_GETFD) >= 0) continue;
-    if (::open("/dev/null", at == 0 ? O_WRONLY : O_RDONLY) < 0)
-      return;  // takes the lowest number that is free: this one
+    // Takes the lowest number that is free: this one.
+    if (::open("/dev/null", at == 0 ? O_WRONLY : O_RDONLY) < 0) return;
   }
 }
 

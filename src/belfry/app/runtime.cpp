@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <optional>
 
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <fmt/format.h>
 
@@ -87,24 +86,6 @@ Result<> prepare_data_directory(const std::string& path) {
   if (!ec && !std::filesystem::is_directory(path, ec) && !ec) ec = std::make_error_code(std::errc::not_a_directory);
   if (!ec && ::access(path.c_str(), R_OK | W_OK | X_OK) != 0) ec = {errno, std::generic_category()};
   if (ec) return fail(Errc::storage_failed, fmt::format("cannot use the data directory {}: {}", path, ec.message()));
-  return {};
-}
-
-// For a first start: a server that nobody could reach is to leave no data behind.
-Result<> try_port(const net::HostPort& listen) {
-  using asio::ip::tcp;
-  asio::io_context context;
-  tcp::resolver resolver(context);
-  tcp::acceptor acceptor(context);
-  boost::system::error_code ec;
-  const auto found = resolver.resolve(listen.host, std::to_string(listen.port), tcp::resolver::passive, ec);
-  if (!ec) acceptor.open(found.begin()->endpoint().protocol(), ec);
-  if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
-  if (!ec) acceptor.bind(found.begin()->endpoint(), ec);
-  if (ec == asio::error::address_in_use)
-    return fail(Errc::unavailable, fmt::format("port {} of {} is in use by another program; --listen takes another one",
-                                               listen.port, listen.host));
-  if (ec) return fail(Errc::unavailable, fmt::format("cannot listen on {}: {}", listen.text(), ec.message()));
   return {};
 }
 
@@ -367,9 +348,11 @@ Task<Result<std::int64_t>> Runtime::Parts::forget_about(std::string person, std:
 Result<> Runtime::Parts::open() {
   BELFRY_TRY(const net::HostPort listen, net::parse_host_port(options.config.listen));
   BELFRY_CHECK(server::HttpServer::check_address(listen.host, !options.token.empty()));
-  // Where there is data, whoever is using it is told about first: most likely they have the port, too.
+  // A first start that nobody could reach is to leave no data behind. Where there is data, whoever is using it is told
+  // about first: most likely they have the port, too.
   std::error_code ec;
-  if (!std::filesystem::exists(database_path(options.data), ec)) BELFRY_CHECK(try_port(listen));
+  if (!std::filesystem::exists(database_path(options.data), ec))
+    BELFRY_CHECK(server::HttpServer::check_port(listen.host, listen.port));
   BELFRY_CHECK(prepare_data_directory(options.data));
   BELFRY_CHECK(open_store());
   const Locale locale = locale_of(options.config);

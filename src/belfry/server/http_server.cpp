@@ -40,6 +40,20 @@ Result<tcp::endpoint> resolve(const std::string& host, int port) {
   return found.begin()->endpoint();
 }
 
+Result<> open_port(tcp::acceptor& acceptor, const std::string& host, int port) {
+  BELFRY_TRY(const tcp::endpoint endpoint, resolve(host, port));
+  error_code ec;
+  acceptor.open(endpoint.protocol(), ec);
+  if (!ec) acceptor.set_option(tcp::acceptor::reuse_address(true), ec);
+  if (!ec) acceptor.bind(endpoint, ec);
+  if (!ec) acceptor.listen(tcp::acceptor::max_listen_connections, ec);
+  if (ec == asio::error::address_in_use)
+    return fail(Errc::unavailable,
+                fmt::format("port {} of {} is in use by another program; --listen takes another one", port, host));
+  if (ec) return fail(Errc::unavailable, fmt::format("cannot listen on {} port {}: {}", host, port, ec.message()));
+  return {};
+}
+
 }  // namespace
 
 class HttpServer::Impl {
@@ -92,19 +106,7 @@ class HttpServer::Impl {
   static Task<void> stop_turn(Task<Result<int>> cancel) { co_await std::move(cancel); }
 
   Result<> listen() {
-    BELFRY_TRY(const tcp::endpoint endpoint, resolve(options_.listen_host, options_.port));
-    error_code ec;
-    acceptor_.open(endpoint.protocol(), ec);
-    if (!ec) acceptor_.set_option(tcp::acceptor::reuse_address(true), ec);
-    if (!ec) acceptor_.bind(endpoint, ec);
-    if (!ec) acceptor_.listen(tcp::acceptor::max_listen_connections, ec);
-    if (ec == asio::error::address_in_use)
-      return fail(Errc::unavailable,
-                  fmt::format("port {} of {} is in use by another program; --listen takes another one", options_.port,
-                              options_.listen_host));
-    if (ec)
-      return fail(Errc::unavailable,
-                  fmt::format("cannot listen on {} port {}: {}", options_.listen_host, options_.port, ec.message()));
+    BELFRY_CHECK(open_port(acceptor_, options_.listen_host, options_.port));
     options_.port = acceptor_.local_endpoint().port();
     guard_ = Guard(guard_options());
     return {};
@@ -244,6 +246,12 @@ Result<> HttpServer::check_address(const std::string& host, bool has_token) {
   if (endpoint.address().is_loopback() || has_token) return {};
   return fail(Errc::unauthorized,
               fmt::format("{} can be reached from other machines: --token-file is needed for that", host));
+}
+
+Result<> HttpServer::check_port(const std::string& host, int port) {
+  asio::io_context context;
+  tcp::acceptor acceptor(context);
+  return open_port(acceptor, host, port);
 }
 
 Result<> HttpServer::listen() { return impl_->listen(); }

@@ -52,6 +52,8 @@ class HttpServer {
 
   // Refuses an address that cannot be listened on, or that others than this machine can reach without a token.
   static Result<> check_address(const std::string& host, bool has_token);
+  // Whether `listen` would get the port, for before there is a server.
+  static Result<> check_port(const std::string& host, int port);
   // Opens the port; nobody is answered before start(). Refuses when it is taken.
   Result<> listen();
   int port() const;  // the real one, also when 0 was asked for

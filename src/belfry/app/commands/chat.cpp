@@ -489,8 +489,8 @@ void Chat::run() {
     ::_exit(kExitUsage);
   }
   stay();
-  ::_exit(all_printed() ? kExitDone
-                        : kExitRefused);  // the listener may wait for the server's next line; nobody waits for it
+  // The listener may wait for the server's next line; nobody waits for it.
+  ::_exit(all_printed() ? kExitDone : kExitRefused);
 }
 
 }  // namespace
