@@ -398,6 +398,22 @@ class Times(Case):
         self.assertEqual(self.read("noon", 400, language="tlh")["error"], "invalid_argument")
         self.assertEqual(self.read("noon", 400, now="2900-01-01T00:00:00Z")["error"], "invalid_time")
 
+    # D17: what the words mean now is not when the message comes.
+    def test_a_repeat_does_not_say_another_time_than_its_message_has(self):
+        for to in ("worker", ["worker"]):
+            body = {"to": to, "payload": 1, "schedule": "in 3 hours", "key": f"tea {to}"}
+            first, again = (self.server.call("POST", "/v1/messages", body, 201) for _ in range(2))
+            self.assertIn("understood", first)
+            del first["understood"]
+            self.assertEqual(again, first)
+
+    # D10
+    def test_words_for_what_is_past_are_acted_on_with_a_warning(self):
+        later = self.server.call("POST", "/v1/messages", {"to": "worker", "payload": 1, "schedule": "in 3 hours"}, 201)
+        for past in (self.server.call("PATCH", f"/v1/messages/{later['messageId']}", {"schedule": "10 minutes ago"}),
+                     self.server.call("POST", "/v1/messages", {"to": "worker", "payload": 1, "schedule": "10分钟前"}, 201)):
+            self.assertIn("is in the past", past["warnings"][0])
+
     # W, F15
     def test_a_message_can_be_scheduled_in_words(self):
         body = {"to": "worker", "payload": 1, "schedule": {"when": "2099年5月1日上午9点", "timezone": "Asia/Shanghai"}}
@@ -518,6 +534,9 @@ class BadInput(Case):
         self.refusal(self.server.request("GET", "/v1/mailboxes/worker?state=dead"), 400, "unknown_field")
         self.refused({"x": 1}, "unknown_field", path="/v1/agents/worker:stop")
         self.refused(b"{bad", "invalid_json", path="/v1/agents/worker:start")
+        for path in ("/v1/people/user/facts", "/v1/runs/x"):
+            self.refusal(self.server.request("DELETE", path, {"number": 3}), 400, "unknown_field")
+        self.refused({"step": 1}, "unknown_field", path="/v1/runs/x:cancel")
         self.refusal(self.server.request("PATCH", "/v1/messages/0000000000000", {"schedule": "soon"}), 400, "invalid_id")
 
     # D18
@@ -533,6 +552,21 @@ class BadInput(Case):
                 self.assertEqual(client.recv(4096), b"")
         message = self.server.call("GET", f"/v1/messages/{sent}")
         self.assertEqual((message["state"], message["attempts"]), ("pending", 0))
+
+    # D18: it may be too large for its receiver, for ever.
+    def test_an_answer_that_broke_off_is_an_attempt(self):
+        payload = "x" * 1_000_000
+        sent = [self.server.call("POST", "/v1/messages", {"to": "worker", "payload": payload}, 201)["messageId"]
+                for _ in range(20)]
+        with socket.create_connection(("127.0.0.1", self.server.port)) as client:
+            client.sendall(b"POST /v1/mailboxes/worker:receive HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+                           b"Content-Length: 10\r\n\r\n{\"max\":20}" % self.server.port)
+            self.assertTrue(client.recv(100).startswith(b"HTTP/1.1 200"))
+        # They are given back in the moment in which the server notices; a receive waits for it.
+        again = self.server.call("POST", "/v1/mailboxes/worker:receive", {"max": 20, "waitMs": 30000})["messages"]
+        self.assertEqual([(one["messageId"], one["attempt"]) for one in again],
+                         [(one, 2) for one in sent[:len(again)]])
+        self.assertGreater(len(again), 0)
 
     # D14
     def test_ids_and_recipients(self):

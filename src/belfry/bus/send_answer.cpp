@@ -1,5 +1,7 @@
 #include "belfry/bus/send_answer.h"
 
+#include <algorithm>
+
 #include "belfry/when/report.h"
 
 namespace belfry::bus {
@@ -33,7 +35,8 @@ std::string sent(const Sent& sent, const std::vector<std::string>& warnings, std
   json::Writer writer;
   writer.object();
   write_sent(writer, sent, warnings);
-  write_understood(writer, understood);
+  // Words were read for the first send: what they mean now is another time than the message has.
+  if (!sent.repeated) write_understood(writer, understood);
   return writer.end().take();
 }
 
@@ -50,7 +53,8 @@ std::string sent_to_each(const SendRequest& request, const std::vector<Result<Se
     writer.end();
   }
   writer.end();
-  write_understood(writer, understood(request));
+  const auto repeated = [](const Result<Sent>& one) { return one && one->repeated; };
+  if (std::ranges::none_of(results, repeated)) write_understood(writer, understood(request));
   return writer.end().take();
 }
 

@@ -45,7 +45,8 @@ Result<Scheduled> TimeReader::read_schedule(TimeText wanted) const {
   const auto later = read_moment(wanted, "schedule");
   Scheduled scheduled{.reading = std::move(reading), .after = std::nullopt};
   const WallTime at = scheduled.reading.at;
-  if (later && later->at - at == kNudge) scheduled.after = std::max(Millis{0}, Millis{at - now});
+  // "10 minutes ago" is an instant: whoever acts on it at once can say that it is past.
+  if (at >= now && later && later->at - at == kNudge) scheduled.after = Millis{at - now};
   return scheduled;
 }
 

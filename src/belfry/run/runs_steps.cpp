@@ -102,7 +102,10 @@ Task<void> Runs::recover() {
   for (const auto& [key, tool] : found->running) {
     const auto ability = parts_.tools.find(tool);
     const bool idempotent = ability && ability->idempotent;
-    if (idempotent && ability->is_plugin && !parts_.bus.started_clean()) {
+    const bool may_live = ability && ability->is_plugin && !parts_.bus.started_clean();
+    // Its old process still counts for its `concurrency`, whichever step is the next to begin.
+    if (may_live) slots_.pause(tool, parts_.clock.now().boot + kOldProcessesEnd);
+    if (idempotent && may_live) {
       tasks_.spawn("a step of the last life", take_up_later(key));
     } else {
       co_await take_up(key, idempotent);

@@ -436,6 +436,24 @@ TEST_F(RunsTest, WhatMayRunAgainIsNotStartedBesideItsOldProcess) {
   expect_sound();
 }
 
+// F14: whether it may run again or not.
+TEST_F(RunsTest, NothingOfAToolBeginsBesideAProcessOfTheLastLife) {
+  for (const bool idempotent : {false, true}) {
+    const std::string tool = idempotent ? "again" : "once";
+    w.set_plugins({make_plugin({.name = tool, .idempotent = idempotent})});
+    takes(tool, 30s);
+    for (int i = 0; i < 6; ++i) one(tool, "{}");
+    const std::size_t before = w.host().asked.size();
+    w.restart();
+    w.advance(plugin::kTermGrace);
+    EXPECT_EQ(w.host().asked.size(), before) << tool;
+    w.advance(1s);
+    EXPECT_EQ(w.host().asked.size(), before + 3) << tool;
+    w.advance(120s);
+  }
+  expect_sound();
+}
+
 // G11: it may be the reason why the server dies.
 TEST_F(RunsTest, WhatMayRunAgainIsNotStartedAfterTheServerDiedThreeTimesInIt) {
   w.set_plugins({make_plugin({.name = "again", .idempotent = true})});

@@ -118,6 +118,7 @@ Task<Response> AgentRoutes::facts(Request request) {
 Task<Response> AgentRoutes::forget(Request request) {
   const auto number = wire::read_number_query(request.query);
   if (!number) co_return error_response(number.error());
+  if (const auto empty = wire::read_nothing(request.body); !empty) co_return error_response(empty.error());
   const auto forgotten = co_await control_.forget(request.parameter, *number);
   if (!forgotten) co_return error_response(forgotten.error());
   co_return json_response(200, wire::counted("forgotten", *forgotten));

@@ -269,14 +269,14 @@ void Connection::append_head(const Response& response, bool keep, std::optional<
 Task<bool> Connection::finish(Response response) {
   const bool keep = parser_->done() && parser_->keep_alive() && !shared_.closing;
   if (response.unsent && client_gone()) {
-    response.unsent();
+    response.unsent(false);
     co_return false;
   }
   append_head(response, keep, response.body.size());
   output_.bytes += "\r\n";
   if (method_ != Method::head) output_.bytes += response.body;
   const bool sent = co_await flush();
-  if (!sent && response.unsent) response.unsent();
+  if (!sent && response.unsent) response.unsent(output_.written > 0);
   if (!sent) co_return false;
   if (!parser_->done()) co_await linger();
   co_return keep;

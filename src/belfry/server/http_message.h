@@ -60,8 +60,9 @@ struct Response {
   std::string_view cache_control = "no-store";
   std::string body;
   std::vector<Header> headers;
-  // Called if the client was gone before the answer could be written: gives back what it was handed.
-  std::move_only_function<void()> unsent;
+  // Called if the client was gone before all of the answer was written: gives back what it was handed. `partly`: some of
+  // it went out.
+  std::move_only_function<void(bool partly)> unsent;
 };
 
 // A body that is taken in as it comes, and an answer that goes out as it is made: for batches.

@@ -6,9 +6,9 @@
 namespace belfry::server {
 namespace {
 
-// Nobody has seen them: that is no attempt.
-Task<void> give_back(bus::MessageBus& bus, std::string recipient, std::vector<std::string> leases) {
-  co_await bus.release(std::move(recipient), std::move(leases), Millis{0}, false);
+// What nobody has seen is no attempt. What broke off may be too much for its receiver, and must come to an end.
+Task<void> give_back(bus::MessageBus& bus, std::string recipient, std::vector<std::string> leases, bool attempted) {
+  co_await bus.release(std::move(recipient), std::move(leases), Millis{0}, attempted);
 }
 
 }  // namespace
@@ -54,8 +54,9 @@ Task<Response> MailboxRoutes::receive(Request request) {
   if (!received->empty()) {
     std::vector<std::string> leases;
     for (bus::Delivery& one : *received) leases.push_back(std::move(one.lease));
-    response.unsent = [this, recipient = std::move(wanted->recipient), leases = std::move(leases)]() mutable {
-      tasks_.spawn("give back", give_back(bus_, std::move(recipient), std::move(leases)));
+    response.unsent = [this, recipient = std::move(wanted->recipient),
+                       leases = std::move(leases)](bool partly) mutable {
+      tasks_.spawn("give back", give_back(bus_, std::move(recipient), std::move(leases), partly));
     };
   }
   co_return response;

@@ -29,9 +29,10 @@ std::optional<std::string_view> match(const Router::Route& route, std::string_vi
   return path;
 }
 
-// What somebody wrote there by mistake must not be dropped silently. Pages and probes may be asked with anything.
+// What somebody wrote there by mistake must not be dropped silently. Pages, probes and what other programs call by an
+// address that they were given may be asked with anything.
 Result<> check_query(const Router::Route& route, const Request& request) {
-  if (route.reads_query || request.query.empty() || !request.path.starts_with("/v1/")) return {};
+  if (route.reads_query || request.query.empty() || !route.needs_token || !request.path.starts_with("/v1/")) return {};
   const std::string_view query = request.query;
   return fail(Errc::unknown_field, fmt::format("{} {} takes nothing behind the question mark, and \"{}\" stands there",
                                                name(request.method), request.path.substr(0, 200),

@@ -14,6 +14,7 @@ Router small_router() {
   router.add(Method::post, "/v1/things", nothing);
   router.add(Method::get, "/v1/things/{}", nothing);
   router.add(Method::post, "/v1/things/{}:ring", nothing);
+  router.add_signed(Method::post, "/v1/things/{}/inbox", nothing, 1000);
   return router;
 }
 
@@ -50,6 +51,7 @@ TEST(Router, WhatStandsBehindTheQuestionMarkIsReadOrRefused) {
   };
   EXPECT_EQ(ask(Method::get, "/v1/things"), "");
   EXPECT_EQ(ask(Method::get, "/page"), "");
+  EXPECT_EQ(ask(Method::post, "/v1/things/bell/inbox"), "");  // other programs add to an address that they were given
   EXPECT_EQ(ask(Method::post, "/v1/things"),
             "POST /v1/things takes nothing behind the question mark, and \"delayMs\" stands there");
   EXPECT_NE(ask(Method::get, "/v1/things/one"), "");

@@ -5,6 +5,7 @@
 #include "belfry/run/run_json.h"
 #include "belfry/server/routes.h"
 #include "belfry/server/run_wire.h"
+#include "belfry/server/wire.h"
 
 namespace belfry::server {
 namespace {
@@ -80,12 +81,14 @@ Task<Response> RunRoutes::get(Request request) {
 }
 
 Task<Response> RunRoutes::cancel(Request request) {
+  if (const auto empty = wire::read_nothing(request.body); !empty) co_return error_response(empty.error());
   const auto run = co_await runs_.cancel(request.parameter);
   if (!run) co_return error_response(run.error());
   co_return json_response(200, run::run_json(*run, false));
 }
 
 Task<Response> RunRoutes::remove(Request request) {
+  if (const auto empty = wire::read_nothing(request.body); !empty) co_return error_response(empty.error());
   const auto removed = co_await runs_.remove(request.parameter);
   if (!removed) co_return error_response(removed.error());
   json::Writer writer;

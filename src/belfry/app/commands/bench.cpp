@@ -106,6 +106,7 @@ void measure(const std::filesystem::path& base, const Work& work) {
   sigemptyset(&signals);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, &before);
+  std::signal(SIGCHLD, SIG_DFL);  // whoever started us may ignore it, and then nobody would hear of an end
   int code = kExitDone;
   {
     const Folder folder(base);

@@ -202,7 +202,7 @@ class SqliteConnection final : public Connection {
     SqliteStatement statement(db_, sql);
     const bool row = statement.step();
     const std::string got(row ? statement.text(0) : "nothing");
-    if (got != wanted) throw Fault(FaultKind::other, fmt::format("{} answered {} instead of {}", sql, got, wanted));
+    if (got != wanted) throw Fault(FaultKind::io, fmt::format("{} answered {} instead of {}", sql, got, wanted));
   }
 
   sqlite3* db_ = nullptr;
