@@ -150,7 +150,12 @@ test("when too much waits, what is typed is not taken and stays in the field", w
   await type(page, "one too many");
   await page.getByText("Too many messages wait to be sent.").waitFor();
   assert.equal(await page.getByRole("textbox", { name: "Write a message" }).inputValue(), "one too many");
-  await page.locator(".pending-failed", { hasText: "waits 199" }).getByRole("button", { name: "Discard" }).click();
+  // What is said there lies above the end of the log, and a button below it could be missed.
+  await page.locator(".notice button").click();
+  await page.locator(".notice").waitFor({ state: "detached" });
+  const last = page.locator(".pending-failed", { hasText: "waits 199" });
+  await last.getByRole("button", { name: "Discard" }).click();
+  await last.waitFor({ state: "detached" });
   await page.getByRole("textbox", { name: "Write a message" }).press("Enter");
   await bubble(page, 1).waitFor();
   assert.deepEqual((await server.lines(session)).map((line) => line.text), ["one too many"]);
