@@ -19,6 +19,7 @@ struct ScriptedJob {
   plugin::Outcome outcome{.success = true, .data = R"({"text":"done"})", .code = {}, .message = {}};
   std::vector<std::string> progress;  // said at the beginning
   std::vector<std::string> at_last;   // said at the end
+  Nanos grace{0};                     // it goes on for so long after it was cancelled
 };
 
 // What plugins do, and what they were asked: survives restarts.
@@ -75,6 +76,11 @@ class ScriptedHost final : public plugin::Host {
     cancel->on_cancel([&wake] { wake.ring(); });
     while (!cancel->cancelled() && clock_.now().boot < due) co_await clock_.sleep_until(due, wake);
     cancel->on_cancel(nullptr);
+    if (cancel->cancelled() && script.grace > Nanos{0}) {
+      Wake nobody;
+      const BootTime end = clock_.now().boot + script.grace;
+      while (clock_.now().boot < end) co_await clock_.sleep_until(end, nobody);
+    }
     for (const std::string& said : script.at_last) progress(said);
     if (cancel->cancelled()) co_return failure("cancelled", "it was cancelled");
     if (!in_time) co_return failure("timed_out", "it took too long");

@@ -185,13 +185,24 @@ TEST_F(CatalogTest, WhatAnybodyCanChangeIsNotRun) {
 }
 
 // F5
-TEST_F(CatalogTest, AFolderThatAPluginIsGivenMayBeEverybodys) {
-  add("own", "draw", R"({"name":"draw","command":["handler","/tmp","open"]})");
-  fs::create_directory(root_ / "own" / "draw" / "open");
-  fs::permissions(root_ / "own" / "draw" / "open", fs::perms::all);
+TEST_F(CatalogTest, AFolderElsewhereThatAPluginIsGivenMayBeEverybodys) {
+  add("own", "draw", R"({"name":"draw","command":["handler","/tmp"]})");
   Catalog all = catalog();
   all.scan();
   EXPECT_TRUE(all.find("draw"));
+}
+
+// F5: it may have the program in it.
+TEST_F(CatalogTest, AFolderOfThePluginThatAnybodyCanWriteToIsNotRun) {
+  add("own", "draw", R"({"name":"draw","command":["handler","app"]})");
+  const fs::path app = root_ / "own" / "draw" / "app";
+  fs::create_directory(app);
+  fs::permissions(app, fs::perms::all);
+  Catalog all = catalog();
+  all.scan();
+  EXPECT_FALSE(all.find("draw"));
+  ASSERT_EQ(all.broken().size(), 1u);
+  EXPECT_NE(all.broken()[0].why.find("anybody can write to " + app.string()), std::string::npos);
 }
 
 // F5: a process that stays has read them when it began.

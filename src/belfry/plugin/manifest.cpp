@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <optional>
+#include <ranges>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -164,27 +168,88 @@ std::vector<json::Value> elements_in(json::Value object, std::string_view name) 
   return list && list->kind == json::Kind::array ? json::elements(*list) : std::vector<json::Value>{};
 }
 
-// Where a schema, or one that counts for the same object, requires `schedule`: "inputSchema.anyOf[1]". Nothing: nowhere.
-std::optional<std::string> place_that_requires_schedule(json::Value schema, const std::string& place) {
-  if (schema.kind != json::Kind::object) return std::nullopt;
-  if (std::ranges::any_of(elements_in(schema, "required"), [](json::Value name) { return is_type(name, "schedule"); }))
-    return place;
-  for (const char* const list : {"allOf", "anyOf", "oneOf"}) {
-    const auto parts = elements_in(schema, list);
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      if (auto found = place_that_requires_schedule(parts[i], fmt::format("{}.{}[{}]", place, list, i))) return found;
+// What "#/$defs/one" names within a schema; nothing for what stands elsewhere, or nowhere.
+std::optional<json::Value> part_of(json::Value schema, std::string_view reference) {
+  if (reference == "#") return schema;
+  if (!reference.starts_with("#/")) return std::nullopt;
+  std::optional<json::Value> part = schema;
+  for (const auto word : std::views::split(reference.substr(2), '/')) {
+    std::string name{std::string_view(word)};
+    for (const auto& [written, meant] : {std::pair{"~1", "/"}, std::pair{"~0", "~"}})
+      for (std::size_t at = 0; (at = name.find(written, at)) != std::string::npos; ++at) name.replace(at, 2, meant);
+    std::size_t index = 0;
+    if (part->kind == json::Kind::object) {
+      part = json::find(*part, name);
+    } else if (part->kind == json::Kind::array &&
+               std::from_chars(name.data(), name.data() + name.size(), index).ec == std::errc{}) {
+      const auto parts = json::elements(*part);
+      part = index < parts.size() ? std::optional(parts[index]) : std::nullopt;
+    } else {
+      return std::nullopt;
+    }
+    if (!part) return std::nullopt;
   }
-  for (const char* const name : {"then", "else"})
-    if (const auto part = json::find(schema, name))
-      if (auto found = place_that_requires_schedule(*part, fmt::format("{}.{}", place, name))) return found;
-  return std::nullopt;
+  return part;
 }
+
+// Where a schema, or one that counts for the same object, requires `schedule`: "inputSchema.anyOf[1].required".
+class ScheduleRequired {
+ public:
+  explicit ScheduleRequired(json::Value root) : root_(root) {}
+
+  // Nothing: nowhere.
+  std::optional<std::string> look(json::Value schema, const std::string& place) {
+    if (schema.kind != json::Kind::object) return std::nullopt;
+    if (has_schedule(elements_in(schema, "required"))) return place + ".required";
+    for (const char* const list : {"allOf", "anyOf", "oneOf"}) {
+      const auto parts = elements_in(schema, list);
+      for (std::size_t i = 0; i < parts.size(); ++i)
+        if (auto found = look(parts[i], fmt::format("{}.{}[{}]", place, list, i))) return found;
+    }
+    for (const char* const name : {"then", "else"})
+      if (const auto part = json::find(schema, name))
+        if (auto found = look(*part, fmt::format("{}.{}", place, name))) return found;
+    if (auto found = look_at_dependents(schema, place)) return found;
+    return look_behind(schema, place);
+  }
+
+ private:
+  static bool has_schedule(const std::vector<json::Value>& names) {
+    return std::ranges::any_of(names, [](json::Value name) { return is_type(name, "schedule"); });
+  }
+
+  std::optional<std::string> look_at_dependents(json::Value schema, const std::string& place) {
+    for (const char* const name : {"dependentRequired", "dependentSchemas", "dependencies"}) {
+      const auto dependents = json::find(schema, name);
+      if (!dependents || dependents->kind != json::Kind::object) continue;
+      const auto each = json::members(*dependents);
+      if (!each) continue;  // the check of the schema says what is wrong with it
+      for (const auto& [property, needed] : *each) {
+        const std::string there = fmt::format("{}.{}.{}", place, name, property);
+        if (needed.kind == json::Kind::array && has_schedule(json::elements(needed))) return there;
+        if (auto found = look(needed, there)) return found;
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> look_behind(json::Value schema, const std::string& place) {
+    const auto reference = json::find(schema, "$ref");
+    if (!reference || reference->kind != json::Kind::string) return std::nullopt;
+    const std::string name = json::text(*reference);
+    if (!seen_.insert(name).second) return std::nullopt;
+    const auto part = part_of(root_, name);
+    return part ? look(*part, fmt::format("{}.$ref {}", place, name)) : std::nullopt;
+  }
+
+  json::Value root_;
+  std::set<std::string> seen_;  // references, which may go in a circle
+};
 
 // Arguments are checked when `schedule` has been cut out: what needs it there would refuse every call.
 Result<> check_without_schedule(json::Value schema, const CheckSchema& check_schema) {
-  if (const auto place = place_that_requires_schedule(schema, "inputSchema"))
-    return wrong(
-        fmt::format("{}.required names schedule, which is the caller's to choose; leave it out there", *place));
+  if (const auto place = ScheduleRequired(schema).look(schema, "inputSchema"))
+    return wrong(fmt::format("{} names schedule, which is the caller's to choose; leave it out there", *place));
   if (const auto fits = check_schema(with_schedule(schema, "true")); !fits)
     return wrong("inputSchema: something refers to a part of schedule, which is cut out of the arguments: " +
                  fits.error().detail);
@@ -391,8 +456,9 @@ Result<> check_writers(const Plugin& plugin) {
   for (const std::string& argument : plugin.command) paths.push_back(plugin.folder / argument);
   for (const fs::path& path : paths) {
     struct stat about{};
-    // A folder among the arguments, such as /tmp, is not run.
-    const bool counts = ::stat(path.c_str(), &about) == 0 && (S_ISREG(about.st_mode) || path == plugin.folder);
+    // A folder of the plugin's may have the program in it (`python3 app`); another one, such as /tmp, is an argument.
+    const bool own = *path.lexically_relative(plugin.folder).begin() != "..";
+    const bool counts = ::stat(path.c_str(), &about) == 0 && (S_ISREG(about.st_mode) || own);
     if (counts && (about.st_mode & S_IWOTH))
       return wrong(fmt::format("anybody can write to {}, and it is run; chmod o-w it first", path.string()));
   }

@@ -165,11 +165,20 @@ TEST(PluginManifest, NothingElseMayNeedTheSchedule) {
        {R"(,"schedule":true,"inputSchema":{)", R"(,"inputSchema":{"properties":{"schedule":{"type":"string"}},)"})
     expect_refused(fmt::format(R"({{"name":"draw"{}"required":["prompt","schedule"]}}}})", declared),
                    "inputSchema.required names schedule");
-  for (const char* part : {R"("allOf":[{"required":["schedule"]}])", R"("anyOf":[true,{"required":["schedule"]}])",
-                           R"("oneOf":[{"allOf":[{"required":["schedule"]}]}])",
-                           R"("if":{"required":["a"]},"then":{"required":["schedule"]})"})
+  for (const char* part :
+       {R"("allOf":[{"required":["schedule"]}])", R"("anyOf":[true,{"required":["schedule"]}])",
+        R"("oneOf":[{"allOf":[{"required":["schedule"]}]}])",
+        R"("if":{"required":["a"]},"then":{"required":["schedule"]})",
+        R"("$ref":"#/$defs/a~1b","$defs":{"a/b":{"$ref":"#/$defs/c"},"c":{"required":["schedule"]}})",
+        R"("allOf":[{"$ref":"#/anyOf/1"}],"anyOf":[true,{"required":["schedule"]}])",
+        R"("dependentSchemas":{"a":{"required":["schedule"]}})"})
     expect_refused(fmt::format(R"({{"name":"draw","schedule":true,"inputSchema":{{{}}}}})", part),
                    "required names schedule");
+  for (const char* part : {R"("dependentRequired":{"a":["b","schedule"]})", R"("dependencies":{"a":["schedule"]})"})
+    expect_refused(fmt::format(R"({{"name":"draw","schedule":true,"inputSchema":{{{}}}}})", part), ".a names schedule");
+  // A circle of references ends, and what nobody refers to counts for nothing.
+  EXPECT_TRUE(read(R"({"name":"draw","schedule":true,"inputSchema":{"$ref":"#/$defs/a","$defs":{
+    "a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"},"c":{"required":["schedule"]}}}})"));
   expect_refused(R"({"name":"draw","schedule":true,"inputSchema":{"anyOf":[true,{"required":["schedule"]}]}})",
                  "inputSchema.anyOf[1].required names schedule");
   const auto needs_it = [](std::string_view schema) -> Result<> {

@@ -59,7 +59,8 @@ std::vector<fs::path> watch_plugins(int fd, const fs::path& folder, int& watches
   for (int look = 0; look < kLooksMax; ++look) {
     if (::inotify_add_watch(fd, folder.c_str(), kChanges) >= 0) return watch_folders_in(fd, folder, true, watches);
     const fs::path nearest = nearest_that_exists(folder.parent_path());
-    ::inotify_add_watch(fd, nearest.c_str(), IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+    ::inotify_add_watch(fd, nearest.c_str(),
+                        IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_MASK_ADD);
     std::error_code ignored;
     if (!fs::is_directory(folder, ignored) && nearest_that_exists(folder.parent_path()) == nearest) break;
   }

@@ -112,6 +112,7 @@ void Edit::cancel() {
 void Edit::try_again(int index) {
   Step& step = at(index);
   step.feedback.state = StepState::waiting;
+  step.started_at.reset();
   put(step);
   changes_.ready.push_back(index);
 }

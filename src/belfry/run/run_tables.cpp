@@ -291,9 +291,12 @@ std::vector<StepKey> RunTables::running_steps(Connection& connection) {
 
 std::vector<RunTables::ReadyStep> RunTables::ready_steps(Connection& connection) {
   std::vector<ReadyStep> all;
-  auto rows =
-      connection.query("SELECT run, step, tool FROM run_step WHERE state = 'waiting' AND ready ORDER BY run, step");
-  while (rows.next()) all.push_back({{rows.integer(0), static_cast<int>(rows.integer(1))}, std::string(rows.text(2))});
+  auto rows = connection.query(
+      "SELECT run, step, tool, crashes FROM run_step WHERE state = 'waiting' AND ready ORDER BY run, step");
+  while (rows.next())
+    all.push_back({.step = {rows.integer(0), static_cast<int>(rows.integer(1))},
+                   .tool = std::string(rows.text(2)),
+                   .crashes = static_cast<int>(rows.integer(3))});
   return all;
 }
 
@@ -389,8 +392,10 @@ void RunTables::drop(Connection& connection, std::int64_t number) {
 std::vector<std::string> RunTables::drop_old(Connection& connection, std::int64_t before_ms) {
   std::vector<std::pair<std::int64_t, std::string>> old;
   {
-    auto rows = connection.query("SELECT number, id FROM run WHERE ended_ms IS NOT NULL AND ended_ms < ?1 LIMIT ?2",
-                                 before_ms, kDroppedAtOnce);
+    auto rows = connection.query(
+        "SELECT number, id FROM run WHERE ended_ms IS NOT NULL AND ended_ms < ?1 AND NOT EXISTS(SELECT 1 FROM run_tell WHERE "
+        "run = number) LIMIT ?2",
+        before_ms, kDroppedAtOnce);
     while (rows.next()) old.emplace_back(rows.integer(0), rows.text(1));
   }
   std::vector<std::string> ids;
@@ -401,13 +406,16 @@ std::vector<std::string> RunTables::drop_old(Connection& connection, std::int64_
   return ids;
 }
 
-std::vector<RunTables::Coming> RunTables::coming_in(Connection& connection, const std::string& session, int limit) {
+std::vector<RunTables::Coming> RunTables::coming_in(Connection& connection, const std::string& session, WallTime now,
+                                                    int limit) {
   std::vector<Coming> all;
+  // One that waits for others when its time comes reports when it is done: nobody knows when that is.
   auto rows = connection.query(
       "SELECT r.id, r.title, r.person, r.created_ms, s.step, s.tool, s.state, s.feedback_ms FROM run r JOIN run_step s ON "
       "s.run = r.number WHERE r.session = ?1 AND r.state = 'running' AND s.feedback_ms IS NOT NULL AND "
-      "s.notified_ms IS NULL AND NOT s.past AND s.state IN ('waiting','running','held') ORDER BY s.feedback_ms LIMIT ?2",
-      session, limit);
+      "s.notified_ms IS NULL AND NOT s.past AND s.state IN ('waiting','running','held') AND (s.ready OR s.feedback_ms > ?2) ORDER "
+      "BY s.feedback_ms LIMIT ?3",
+      session, to_ms(now), limit);
   while (rows.next())
     all.push_back({.run_id = std::string(rows.text(0)),
                    .title = std::string(rows.text(1)),
@@ -444,6 +452,10 @@ std::vector<std::int64_t> RunTables::to_tell(Connection& connection, int limit) 
   auto rows = connection.query("SELECT run FROM run_tell ORDER BY run LIMIT ?1", limit);
   while (rows.next()) all.push_back(rows.integer(0));
   return all;
+}
+
+bool RunTables::is_to_tell(Connection& connection, std::int64_t run) {
+  return connection.query("SELECT 1 FROM run_tell WHERE run = ?1", run).next();
 }
 
 void RunTables::read_beginnings(Connection& connection, Run& run, std::size_t bytes) {

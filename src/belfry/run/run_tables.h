@@ -64,6 +64,7 @@ class RunTables {
   struct ReadyStep {
     StepKey step;
     std::string tool;
+    int crashes = 0;
   };
   static std::vector<ReadyStep> ready_steps(store::Connection& connection);
 
@@ -97,7 +98,8 @@ class RunTables {
     StepState state = StepState::waiting;
     WallTime at;
   };
-  static std::vector<Coming> coming_in(store::Connection& connection, const std::string& session, int limit);
+  static std::vector<Coming> coming_in(store::Connection& connection, const std::string& session, WallTime now,
+                                       int limit);
   // Those that an agent (empty: any) waits for in a session.
   static std::vector<std::string> awaited_in(store::Connection& connection, const std::string& session,
                                              const std::string& agent);
@@ -105,6 +107,7 @@ class RunTables {
   static void add_tell(store::Connection& connection, std::int64_t run);
   static void drop_tell(store::Connection& connection, std::int64_t run);
   static std::vector<std::int64_t> to_tell(store::Connection& connection, int limit);
+  static bool is_to_tell(store::Connection& connection, std::int64_t run);
   // What must hold between the tables, for `doctor`: one line a problem.
   static std::vector<std::string> problems(store::Connection& connection);
 };

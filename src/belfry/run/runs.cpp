@@ -20,6 +20,8 @@ constexpr std::size_t kReadersMax = 100;
 constexpr std::size_t kSweptAtOnce = 500;
 // Files that are removed in one go: a large one takes milliseconds.
 constexpr std::size_t kRemovedAtOnce = 20;
+// Between two looks whether a tool is still at work in a folder that is to go.
+constexpr Millis kFilesWait{100};
 // A time that is past, whatever becomes of the clock.
 constexpr std::int64_t kAtOnce = 0;
 // As good as for ever: whoever waits so long is woken, looks and waits again.
@@ -334,8 +336,9 @@ Task<Result<std::vector<Run>>> Runs::list(RunTables::Query query, std::string be
 }
 
 Task<Result<std::vector<RunTables::Coming>>> Runs::coming_in(std::string session, int limit) {
-  auto job = [session, limit](store::Connection& connection) -> Result<std::vector<RunTables::Coming>> {
-    return RunTables::coming_in(connection, session, limit);
+  auto job = [session, now = moment().now,
+              limit](store::Connection& connection) -> Result<std::vector<RunTables::Coming>> {
+    return RunTables::coming_in(connection, session, now, limit);
   };
   co_return co_await parts_.store.read<std::vector<RunTables::Coming>>(std::move(job));
 }
@@ -408,6 +411,19 @@ Task<Result<Run>> Runs::cancel(std::string id) {
 }
 
 Task<Result<>> Runs::remove(std::string id) {
+  // Its agent hears how it ended, whatever becomes of it afterwards.
+  auto look = [id](store::Connection& connection) -> Result<std::optional<std::int64_t>> {
+    const auto number = RunTables::number_of(connection, id);
+    return number && RunTables::is_to_tell(connection, *number) ? number : std::nullopt;
+  };
+  BELFRY_CO_TRY(const std::optional<std::int64_t> to_tell,
+                co_await parts_.store.read<std::optional<std::int64_t>>(std::move(look)));
+  if (to_tell) {
+    const bool told = co_await tell(*to_tell);
+    if (!told)
+      co_return fail(Errc::unavailable,
+                     "its agent could not be told yet how the run ended; it can be deleted after that");
+  }
   auto job = [id](store::Connection& connection) -> Result<> {
     const auto number = RunTables::number_of(connection, id);
     if (!number) return no_run(id);
@@ -476,6 +492,9 @@ void Runs::apply(const Changes& changes) {
 Task<void> Runs::remove_files(std::vector<std::string> ids) {
   if (options_.files.empty()) co_return;
   for (const std::string& id : ids) {
+    // A tool that was cancelled has a grace to end in, and may still write.
+    const auto at_work = [&id](const auto& one) { return one.second.run.id == id; };
+    while (!stopping_ && std::ranges::any_of(jobs_, at_work)) co_await pauses_.pause(kFilesWait);
     for (bool more = true; more && !stopping_;) {
       more = remove_some(options_.files / id);
       co_await asio::post(parts_.context, asio::use_awaitable);

@@ -167,7 +167,7 @@ class Runs {
   // runs_steps.cpp
   Task<void> recover();
   Task<void> take_up(StepKey key, bool idempotent);
-  Task<void> take_up_later(StepKey key);
+  void hold_back(const Ability& tool, Millis pause);
   Task<void> remember_pauses();
   void queue(StepKey key, const std::string& tool);
   void pump();

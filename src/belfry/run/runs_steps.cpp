@@ -99,20 +99,21 @@ Task<void> Runs::recover() {
   if (!found->running.empty())
     log::warn("run.interrupted", "tools were at work when the last life of the server ended",
               {{"count", found->running.size()}});
+  // After a crash a tool's process may still be at work. It counts for the tool's `concurrency`, and two of them in one
+  // output folder would be more than "again".
+  const Millis old_process = parts_.bus.started_clean() ? Millis{0} : kOldProcessesEnd;
   for (const auto& [key, tool] : found->running) {
     const auto ability = parts_.tools.find(tool);
-    const bool idempotent = ability && ability->idempotent;
-    const bool may_live = ability && ability->is_plugin && !parts_.bus.started_clean();
-    // Its old process still counts for its `concurrency`, whichever step is the next to begin.
-    if (may_live) slots_.pause(tool, parts_.clock.now().boot + kOldProcessesEnd);
-    if (idempotent && may_live) {
-      tasks_.spawn("a step of the last life", take_up_later(key));
-    } else {
-      co_await take_up(key, idempotent);
-    }
+    if (ability) hold_back(*ability, std::max(ability->appetite.cooldown, old_process));
+    co_await take_up(key, ability && ability->idempotent);
   }
   co_await remember_pauses();
-  for (const RunTables::ReadyStep& one : found->ready) queue(one.step, one.tool);
+  for (const Ability& one : parts_.tools.lasting()) hold_back(one, old_process);
+  for (const RunTables::ReadyStep& one : found->ready) {
+    const auto ability = parts_.tools.find(one.tool);
+    if (ability && one.crashes > 0) hold_back(*ability, old_process);  // of an earlier life, if the last one was short
+    queue(one.step, one.tool);
+  }
   if (found->next_ms) due_.note(*found->next_ms);
   if (found->to_tell) telling_.note(0);
   recovered_ = true;
@@ -135,12 +136,8 @@ Task<void> Runs::take_up(StepKey key, bool idempotent) {
   if (changed) apply(*changed);
 }
 
-// After a crash its old process may still be at work, in the same output folder: two at once are more than "again". Until
-// then it counts as running, so that another crash finds it as it was.
-Task<void> Runs::take_up_later(StepKey key) {
-  co_await pauses_.pause(kOldProcessesEnd);
-  if (closed_) co_return;
-  co_await take_up(key, true);
+void Runs::hold_back(const Ability& tool, Millis pause) {
+  if (tool.is_plugin) slots_.pause(tool.appetite.tool, parts_.clock.now().boot + pause);
 }
 
 // A tool that pauses between two uses does so over a restart, too.
@@ -384,6 +381,7 @@ void Runs::tell_progress(StepKey key) {
   const auto found = jobs_.find(key);
   if (found == jobs_.end() || found->second.progress.empty()) return;
   JobState& job = found->second;
+  if (job.cancel->cancelled()) return;  // nothing more of it is said
   job.quiet_until = parts_.clock.now().boot + kBetweenProgress;
   const std::string said = std::exchange(job.progress, {});
   for (Listener* const listener : listeners_) listener->progressed(job.run, key.step, said);

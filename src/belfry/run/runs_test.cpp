@@ -404,8 +404,10 @@ TEST_F(RunsTest, WhatRanWhenTheServerDiedIsInterruptedUnlessItMayRunAgain) {
   w.start();
   EXPECT_EQ(state(once), StepState::interrupted);
   EXPECT_EQ(when(once, "tool_result"), 15'000);
+  EXPECT_EQ(state(again), StepState::waiting);
+  w.advance(3s);
   EXPECT_EQ(state(again), StepState::running);
-  w.advance(33s);
+  w.advance(30s);
   EXPECT_EQ(state(again), StepState::held);
   w.advance(72s);
   EXPECT_EQ(when(again, "tool_result"), 120'000);
@@ -425,7 +427,7 @@ TEST_F(RunsTest, WhatMayRunAgainIsNotStartedBesideItsOldProcess) {
   w.restart();
   w.advance(plugin::kTermGrace);
   EXPECT_EQ(w.host().asked.size(), 2u);
-  EXPECT_EQ(state(id), StepState::running);
+  EXPECT_EQ(state(id), StepState::waiting);
   EXPECT_TRUE(w.run(w.runs().cancel(cancelled)).has_value());
   w.advance(1s);
   EXPECT_EQ(w.host().asked.size(), 3u);
@@ -452,6 +454,35 @@ TEST_F(RunsTest, NothingOfAToolBeginsBesideAProcessOfTheLastLife) {
     w.advance(120s);
   }
   expect_sound();
+}
+
+// F14: it was idle, but there.
+TEST_F(RunsTest, AProcessThatStaysIsNotStartedBesideTheOneOfTheLastLife) {
+  w.set_plugins({make_plugin({.name = "warm", .persistent = true})});
+  one("warm", "{}");
+  w.advance(1s);
+  w.restart();
+  one("warm", "{}");
+  w.advance(plugin::kTermGrace);
+  EXPECT_EQ(w.host().asked.size(), 1u);
+  w.advance(1s);
+  EXPECT_EQ(w.host().asked.size(), 2u);
+  w.stop(false);
+  w.start();
+  one("warm", "{}");
+  EXPECT_EQ(w.host().asked.size(), 3u);
+}
+
+// F5
+TEST_F(RunsTest, WhatMayRunAgainKeepsItsTurn) {
+  w.set_plugins({make_plugin({.name = "again", .idempotent = true, .at_once = 1})});
+  takes("again", 30s);
+  const std::string first = one("again", "{}");
+  const std::string second = one("again", "{}");
+  w.restart();
+  w.advance(4s);
+  EXPECT_EQ(state(first), StepState::running);
+  EXPECT_EQ(state(second), StepState::waiting);
 }
 
 // G11: it may be the reason why the server dies.
@@ -722,6 +753,19 @@ TEST_F(LimitsTest, ARestartDoesNotEndThePauseOfATool) {
 }
 
 // F14
+TEST_F(LimitsTest, AToolThatWasAtWorkAtACrashPausesToo) {
+  w.set_plugins({make_plugin({.name = "pausing", .idempotent = true, .cooldown = 30s})});
+  takes("pausing", 20s);
+  const std::string id = one("pausing", "{}");
+  w.advance(10s);
+  w.restart();
+  w.advance(29s);
+  EXPECT_EQ(state(id), StepState::waiting);
+  w.advance(1s);
+  EXPECT_EQ(state(id), StepState::running);
+}
+
+// F14
 TEST_F(LimitsTest, AStepThatNeverBeganMakesItsToolPauseForNobody) {
   takes("many", 0s, "{}");
   const std::string refused = begin(R"({"steps":[{"aiName":"local__many"},
@@ -750,6 +794,14 @@ TEST_F(RunsTest, WhatIsComingHasTheLaterStepsOfAPlanToo) {
   EXPECT_EQ(coming(), std::vector<int>{1});
   w.advance(1min);
   EXPECT_EQ(coming(), std::vector<int>{2});
+  w.advance(3min);
+  // What waits for others when its time comes has none any more.
+  begin(R"({"steps":[{"aiName":"local__task1","draftArgs":{"schedule":"in 2 minutes"}},
+    {"aiName":"local__task2","draftArgs":{"schedule":"in 10 seconds"},"dependsOn":[0]}]})",
+        in_chat());
+  EXPECT_EQ(coming(), (std::vector<int>{1, 0}));
+  w.advance(15s);
+  EXPECT_EQ(coming(), std::vector<int>{0});
 }
 
 // --- cancelling ---
@@ -873,6 +925,28 @@ TEST_F(AgentTest, AnAgentHearsThatTheResultWasShownOnlyIfItWas) {
   w.clock().settle();
   EXPECT_EQ(told(), "false");
   EXPECT_EQ(said().size(), 1u);
+}
+
+// F8, D21
+TEST_F(AgentTest, AnAgentIsToldOfARunThatIsDeletedAtOnce) {
+  takes("task1", 10s);
+  w.add("scout");
+  const NewRun wanted{.plan = {}, .overlays = {}, .agent = "scout", .tells_agent = true};
+  const std::string id = one("task1", "{}", wanted);
+  EXPECT_TRUE(w.run(w.runs().cancel(id)).has_value());
+  EXPECT_TRUE(w.run(w.runs().remove(id)).has_value());
+  w.clock().settle();
+  EXPECT_EQ(w.drain("scout").size(), 1u);
+  // As long as nobody can be told, it stays.
+  const std::string other = one("task1", "{}", wanted);
+  w.advance(1s);
+  w.disk().set_capacity(0);
+  w.advance(20s);
+  EXPECT_FALSE(w.run(w.runs().remove(other)).has_value());
+  w.disk().set_capacity(testing::Disk::kUnlimited);
+  w.advance(1min);
+  EXPECT_EQ(w.drain("scout").size(), 1u);
+  EXPECT_TRUE(w.run(w.runs().remove(other)).has_value());
 }
 
 // F8
@@ -1177,6 +1251,24 @@ TEST_F(RunsTest, ARunUnderAKeyIsMadeOnce) {
   EXPECT_EQ(w.host().asked.size(), 1u);
 }
 
+// F8, G10
+TEST_F(RunsTest, AToolThatIsCancelledHasNothingMoreToSay) {
+  struct Told final : Listener {
+    std::vector<std::string> all;
+    void progressed(const run::Run& /*run*/, int /*step*/, const std::string& progress) override {
+      all.push_back(progress);
+    }
+  } told;
+  w.runs().listen(told);
+  w.host().jobs["task1"] = {{.takes = 10s, .progress = {"0", "1"}, .at_last = {"2"}, .grace = 2s}};
+  const std::string id = one("task1", "{}");
+  w.advance(50ms);
+  EXPECT_TRUE(w.run(w.runs().cancel(id)).has_value());
+  w.advance(5s);
+  EXPECT_EQ(told.all, std::vector<std::string>{"0"});
+  w.runs().unlisten(told);
+}
+
 // F8: of two hundred thousand words a person needs the latest.
 TEST_F(RunsTest, MuchProgressIsToldInPartAndTheLastOfItBeforeTheEnd) {
   struct Told final : Listener {
@@ -1374,6 +1466,19 @@ TEST_F(RunFilesTest, AStartRemovesTheFilesOfRunsThatAreForgotten) {
   w.restart();
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(files), {}), 1);
   EXPECT_TRUE(std::filesystem::exists(files / id / "0" / "a.txt"));
+}
+
+// D21
+TEST_F(RunFilesTest, WhatAToolWritesWhileItEndsGoesWithItsRun) {
+  w.host().jobs["task1"] = {{.takes = 10s, .grace = 2s}};
+  const std::string id = one("task1", "{}");
+  w.advance(1s);
+  EXPECT_TRUE(w.run(w.runs().cancel(id)).has_value());
+  EXPECT_TRUE(w.run(w.runs().remove(id)).has_value());
+  w.advance(1s);
+  leave(id);
+  w.advance(2s);
+  EXPECT_FALSE(std::filesystem::exists(files / id));
 }
 
 // D21

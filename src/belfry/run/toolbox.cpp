@@ -73,6 +73,13 @@ std::vector<Appetite> Toolbox::pausing() const {
   return all;
 }
 
+std::vector<Ability> Toolbox::lasting() const {
+  std::vector<Ability> all;
+  for (const auto& [name, plugin] : plugins_)
+    if (plugin->persistent) all.push_back(*find(name));
+  return all;
+}
+
 Result<> Toolbox::check(const std::string& tool, const std::string& arguments) const {
   return executor_.check(tool, arguments);
 }

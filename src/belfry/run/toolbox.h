@@ -51,6 +51,8 @@ class Toolbox {
   Result<Ability> find(const std::string& tool) const;
   // Those that pause between two uses.
   std::vector<Appetite> pausing() const;
+  // Those whose process stays between two uses.
+  std::vector<Ability> lasting() const;
   // Whether the arguments fit the tool's schema.
   Result<> check(const std::string& tool, const std::string& arguments) const;
   Task<plugin::Outcome> perform(Order order, plugin::Host::Progress progress, std::shared_ptr<Cancel> cancel);
