@@ -225,7 +225,7 @@ class ScheduleRequired {
       const auto each = json::members(*dependents);
       if (!each) continue;  // the check of the schema says what is wrong with it
       for (const auto& [property, needed] : *each) {
-        const std::string there = fmt::format("{}.{}.{}", place, name, property);
+        std::string there = fmt::format("{}.{}.{}", place, name, property);
         if (needed.kind == json::Kind::array && has_schedule(json::elements(needed))) return there;
         if (auto found = look(needed, there)) return found;
       }
