@@ -111,7 +111,9 @@ class Story(AgentCase):
             self.aimed = True
             if then:
                 time.sleep(then)  # a moment later: what follows the answer is under way
-            self.server.process.kill()
+            process = self.server.process
+            process.kill()
+            process.wait()  # a signal that was sent has ended nobody yet
             self.killed = True
 
         self.model.at = at
@@ -123,7 +125,7 @@ class Story(AgentCase):
                 self.kill_and_start()
             try:
                 over = "ann: Bob says Tuesday." in self.texts() and all(t["state"] == "done" for t in self.turns("ann"))
-                if over and self.aimed == self.killed and self.server.process.poll() is None:
+                if over and self.killed == (kill_at is not None) and self.server.process.poll() is None:
                     break
             except OSError:
                 continue
