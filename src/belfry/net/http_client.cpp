@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "belfry/base/limits.h"
+#include "belfry/net/endpoints.h"
 
 namespace belfry::net {
 namespace {
@@ -44,15 +46,14 @@ class ClientConnection {
   explicit ClientConnection(const Url& server) : server_(server), socket_(context_) {}
 
   Result<> connect() {
-    tcp::resolver resolver(context_);
-    error_code ec;
-    const auto found = resolver.resolve(server_.server.host, std::to_string(server_.server.port), ec);
-    if (ec) return no_server(server_, ec.message());
-    for (const auto& entry : found) {
-      ec = connect_to(entry.endpoint());
-      if (!ec) return {};
+    BELFRY_TRY(const std::vector<tcp::endpoint> endpoints, find());
+    error_code first;
+    for (const tcp::endpoint& endpoint : endpoints) {
+      const error_code failed = connect_to(endpoint);
+      if (!failed) return {};
+      if (!first) first = failed;
     }
-    return no_server(server_, ec.message());
+    return no_server(server_, first.message());
   }
 
   Result<> send(std::string_view bytes, Millis silence_max) {
@@ -102,6 +103,17 @@ class ClientConnection {
   }
 
  private:
+  Result<std::vector<tcp::endpoint>> find() {
+    auto endpoints = known_endpoints(server_.server);
+    if (!endpoints.empty()) return endpoints;
+    tcp::resolver resolver(context_);
+    error_code ec;
+    const auto found = resolver.resolve(server_.server.host, std::to_string(server_.server.port), ec);
+    if (ec) return no_server(server_, ec.message());
+    for (const auto& entry : found) endpoints.push_back(entry.endpoint());
+    return endpoints;
+  }
+
   error_code connect_to(const tcp::endpoint& endpoint) {
     error_code ec;
     error_code ignored;

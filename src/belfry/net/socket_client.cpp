@@ -12,6 +12,7 @@
 
 #include "belfry/base/task_group.h"
 #include "belfry/net/answer_parser.h"
+#include "belfry/net/endpoints.h"
 
 namespace belfry::net {
 namespace {
@@ -245,10 +246,7 @@ Task<void> SocketClient::Impl::watch(Shared call) {
 
 // The resolver asks on a thread of its own and cannot be interrupted; whoever is over does not wait for it.
 Task<Found> SocketClient::Impl::find(Shared call, HostPort server) {
-  error_code ec;
-  const auto port = static_cast<unsigned short>(server.port);
-  const auto address = asio::ip::make_address(server.host, ec);
-  if (!ec) co_return Found{{}, {tcp::endpoint(address, port)}};
+  if (auto known = known_endpoints(server); !known.empty()) co_return Found{{}, std::move(known)};
   if (call->over) co_return Found{asio::error::operation_aborted, {}};
   auto found = co_await suspend<Found>([call, server](Resume<Found> resume) {
     call->resolved = std::move(resume);
@@ -265,17 +263,19 @@ Task<Found> SocketClient::Impl::find(Shared call, HostPort server) {
 
 Task<error_code> SocketClient::Impl::connect(Shared call, HostPort server) {
   const Found found = co_await find(call, std::move(server));
-  error_code ec = found.ec;
-  if (!ec && found.endpoints.empty()) ec = asio::error::host_not_found;
+  if (found.ec) co_return found.ec;
+  if (found.endpoints.empty()) co_return asio::error::host_not_found;
+  error_code first;
   for (const tcp::endpoint& endpoint : found.endpoints) {
     if (call->over) co_return asio::error::operation_aborted;
     error_code ignored;
     call->socket.close(ignored);
     const auto connected = co_await call->socket.async_connect(endpoint, kAwait);
-    ec = std::get<0>(connected);
-    if (!ec) break;
+    const error_code failed = std::get<0>(connected);
+    if (!failed) co_return failed;
+    if (!first) first = failed;
   }
-  co_return ec;
+  co_return first;
 }
 
 Task<WebAnswer> SocketClient::Impl::call_plain(Shared call, WebRequest request, AnswerSink& sink) {

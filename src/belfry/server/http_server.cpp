@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "belfry/base/log.h"
+#include "belfry/net/endpoints.h"
 #include "belfry/server/connection.h"
 #include "belfry/server/hub.h"
 #include "belfry/server/routes.h"
@@ -31,6 +32,7 @@ std::string http_date(WallInstant now) {
 }
 
 Result<tcp::endpoint> resolve(const std::string& host, int port) {
+  if (const auto known = net::known_endpoints({host, port}); !known.empty()) return known.front();
   asio::io_context context;
   tcp::resolver resolver(context);
   error_code ec;
