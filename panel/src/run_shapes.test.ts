@@ -9,12 +9,12 @@ const RUN = { runId: "r1", state: "running", sessionId: "s", createdAt: AT, last
 
 // F8
 test("a run is read with its steps", () => {
-  const run = readRun({ ...RUN, title: "Draw", steps: [{ ...STEP, schedule: { when: "in 2 minutes", timezone: "UTC" }, past: true }] });
+  const run = readRun({ ...RUN, title: "Draw", steps: [{ ...STEP, schedule: { when: "in 2 minutes", timezone: "UTC" }, past: true, progress: 40 }] });
 
   assert.equal(run?.id, "r1");
   assert.equal(run?.title, "Draw");
   assert.equal(run?.afterSeq, 7);
-  assert.deepEqual(run?.steps[0], { index: 0, aiName: "local__image_draw", state: "held", dependsOn: [], schedule: "in 2 minutes", feedbackAt: AT, startedAt: AT, past: true });
+  assert.deepEqual(run?.steps[0], { index: 0, aiName: "local__image_draw", state: "held", dependsOn: [], schedule: "in 2 minutes", feedbackAt: AT, startedAt: AT, past: true, progress: { text: "", percent: 40 } });
 });
 
 // F8

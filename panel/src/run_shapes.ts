@@ -33,6 +33,7 @@ function readStep(value: unknown, place: number): RunStep | undefined {
       reportedAt: instant(fields.reportedAt),
       past: fields.past === true ? true : undefined,
       error: readError(fields.error),
+      progress: readProgress(fields.progress),
     }),
   };
 }

@@ -71,13 +71,32 @@ test("cards slide with the window of lines: what is outside of it is not shown",
 test("progress is kept while its tool works, and dropped with its run", () => {
   const runs = known(run("r", { steps: [step("running", { startedAt: AT }), step("held", { index: 1, endedAt: AT })] }));
   const half = { text: "half", percent: 50 };
-  const all = withProgress(new Map(), runs.get("r"), 0, half);
+  const all = withProgress(new Map(), runs, "r", 0, half);
 
   assert.deepEqual(all.get("r")?.get(0), half);
-  assert.equal(withProgress(all, runs.get("r"), 1, half), all, "it has ended");
-  assert.equal(withProgress(all, undefined, 0, half), all);
+  assert.equal(withProgress(all, runs, "r", 1, half), all, "it has ended");
+  assert.equal(withProgress(all, runs, "r", 2, half), all, "there is no such step");
   assert.equal(progressOf(all, runs), all);
   assert.equal(progressOf(all, known(run("r", { state: "cancelled" }))).size, 0);
+});
+
+// F8
+test("what a tool said before the page listened is read with its run, and what was heard is never taken back", () => {
+  const read = (percent: number, lastEvent = 4): Event =>
+    ({ type: "runs", runs: [run("r", { lastEvent, steps: [step("running", { startedAt: AT, progress: { text: "", percent } })] })] });
+  const hear = (percent: number): Event =>
+    ({ type: "frame", frame: { op: "runProgress", session: "s", runId: "r", step: 0, progress: { text: "", percent } }, heardAt: 0 });
+  const changed: Event = { type: "frame", frame: { op: "run", session: "s", run: run("r", { lastEvent: 5 }) }, heardAt: 0 };
+  const ended: Event = { type: "frame", frame: { op: "run", session: "s", run: run("r", { lastEvent: 5, steps: [step("held", { endedAt: AT })] }) }, heardAt: 0 };
+  const caughtUp: Event = { type: "frame", frame: { op: "caughtUp", session: "s", seq: 0 }, heardAt: 0 };
+  const percent = (...events: Event[]) => events.reduce(reduce, initialState("user")).progress.get("r")?.get(0)?.percent;
+
+  assert.equal(percent(caughtUp, read(50)), 50);
+  assert.equal(percent(caughtUp, read(50), hear(70)), 70);
+  assert.equal(percent(caughtUp, hear(70), read(50)), 70, "heard while it was being read");
+  assert.equal(percent(caughtUp, changed, read(50)), 50, "the run has changed while it was being read");
+  assert.equal(percent(caughtUp, ended, read(50)), undefined, "or has ended");
+  assert.equal(percent(caughtUp, hear(20), caughtUp, read(50)), 50, "said while the connection was away");
 });
 
 // F8

@@ -60,18 +60,33 @@ export function mergeRuns(known: Runs, read: readonly ToolRun[]): Runs {
   return shortened(merged);
 }
 
-/** By run and step: what its tool last said. */
+/** By run and step: what its tool last said, since the page follows the chat. */
 export type AllProgress = ReadonlyMap<string, ReadonlyMap<number, Progress>>;
 
-export function withProgress(all: AllProgress, run: ToolRun | undefined, step: number, progress: Progress): AllProgress {
-  const found = run?.steps.find((one) => one.index === step);
-  if (!run || !found || isFinal(found) || found.endedAt !== undefined) return all;
-  return new Map(all).set(run.id, new Map(all.get(run.id)).set(step, progress));
+function isOver(run: ToolRun, step: number): boolean {
+  const found = run.steps.find((one) => one.index === step);
+  return !found || isFinal(found) || found.endedAt !== undefined;
+}
+
+/** Also of a run that is not known yet: what is being read of it may be older than this. */
+export function withProgress(all: AllProgress, runs: Runs, id: string, step: number, progress: Progress): AllProgress {
+  const run = runs.get(id);
+  if (run && isOver(run, step)) return all;
+  return new Map(all).set(id, new Map(all.get(id)).set(step, progress));
+}
+
+/** What was read has what tools said before the page listened; what was heard is never older. */
+export function withReadProgress(all: AllProgress, runs: Runs, read: readonly ToolRun[]): AllProgress {
+  let known = all;
+  for (const { id, steps } of read)
+    for (const { index, progress } of steps)
+      if (progress && !known.get(id)?.has(index)) known = withProgress(known, runs, id, index, progress);
+  return known;
 }
 
 /** What was said about runs that have ended is of no use any more. */
 export function progressOf(all: AllProgress, runs: Runs): AllProgress {
-  const over = [...all.keys()].filter((id) => { const run = runs.get(id); return !run || !isRunning(run); });
+  const over = [...all.keys()].filter((id) => { const run = runs.get(id); return run && !isRunning(run); });
   return over.length === 0 ? all : new Map([...all].filter(([id]) => !over.includes(id)));
 }
 

@@ -1,7 +1,7 @@
 // All that the page knows, and how it changes. Events come in at one place, the views read; nothing here touches the page.
 import * as outbox from "./outbox.ts";
 import { addHistory, EMPTY_LOG, follow, startLive, type Log } from "./log.ts";
-import { mergeRuns, progressOf, withProgress, type AllProgress, type Runs } from "./runs.ts";
+import { mergeRuns, progressOf, withProgress, withReadProgress, type AllProgress, type Runs } from "./runs.ts";
 import type { Agent, ComingItem, Counts, Draft, Failure, Line, Millis, Phase, ServerFrame, Session, ToolRun } from "./types.ts";
 
 export type Loading = "loading" | "ready" | Failure;
@@ -187,12 +187,18 @@ function withRuns(state: State, runs: Runs): State {
   return runs === state.runs ? state : { ...state, runs, progress: progressOf(state.progress, runs) };
 }
 
+function onRuns(state: State, read: readonly ToolRun[]): State {
+  const runs = mergeRuns(state.runs, read);
+  const progress = withReadProgress(state.progress, runs, read);
+  return withRuns(progress === state.progress ? state : { ...state, progress }, runs);
+}
+
 function withoutRun(state: State, id: string): State {
   return withRuns(state, new Map([...state.runs].filter(([each]) => each !== id)));
 }
 
 function onProgress(state: State, frame: ServerFrame & { op: "runProgress" }): State {
-  const progress = withProgress(state.progress, state.runs.get(frame.runId), frame.step, frame.progress);
+  const progress = withProgress(state.progress, state.runs, frame.runId, frame.step, frame.progress);
   return progress === state.progress ? state : { ...state, progress };
 }
 
@@ -210,7 +216,9 @@ function onFrame(state: State, frame: ServerFrame, heardAt: Millis): State {
     case "runProgress": return onProgress(state, frame);
     case "counts": return { ...state, counts: frame.counts };
     case "stopping": return { ...state, phase: "stopping" };
-    case "caughtUp": case "coming": case "pong": return state;
+    // Runs are read from here on, and with them what was said meanwhile.
+    case "caughtUp": return { ...state, progress: new Map() };
+    case "coming": case "pong": return state;
   }
 }
 
@@ -253,7 +261,7 @@ export function reduce(state: State, event: Event): State {
     case "jump": return { ...state, jump: { session: event.session, seq: event.seq, count: (state.jump?.count ?? 0) + 1 } };
     case "outbox": return { ...state, outbox: event.entries };
     case "coming": return event.coming.session === state.current ? { ...state, coming: event.coming } : state;
-    case "runs": return withRuns(state, mergeRuns(state.runs, event.runs));
+    case "runs": return onRuns(state, event.runs);
     case "runGone": return withoutRun(state, event.id);
     case "seen": return withSeen(state, event.session, event.seq);
     case "allSeen": return { ...state, seen: event.seen };

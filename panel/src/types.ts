@@ -83,6 +83,8 @@ export interface RunStep {
   reportedAt?: string;
   past?: boolean;
   error?: string;
+  /** What its tool last said, when this was read. */
+  progress?: Progress;
 }
 
 /** A plan that is being carried out in a chat, or was. */

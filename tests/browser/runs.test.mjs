@@ -181,6 +181,7 @@ test("a page that is loaded again and a second one show the same, at the same pl
   const b = await server.startRun(session, [["local__echo", { text: "b", schedule: "in 1 hour" }]], { title: "b" });
   await say("two");
   await said(2);
+  await until("the tool has said how far it is, and says nothing more", async () => (await server.ok("GET", `/v1/runs/${a}`)).steps[0].progress?.percent === 50);
 
   const first = await openPanel(context, server, session);
   const second = await openPanel(context, server, session);
@@ -189,6 +190,7 @@ test("a page that is loaded again and a second one show the same, at the same pl
     await until("all stand in their places", async () => JSON.stringify(await shown(page)) === JSON.stringify([early, 1, a, b, 2]));
     await page.locator(`[data-run="${b}"] [data-state="held"]`).waitFor();
     await page.locator(`[data-run="${a}"] [data-state="running"]`).waitFor();
+    await card(page, a).getByRole("progressbar", { name: "Progress of gated" }).waitFor();
   }
   await first.locator(`[data-run="${a}"]`).getByRole("button", { name: "Cancel" }).click();
   await first.getByRole("button", { name: "Yes, cancel it" }).click();

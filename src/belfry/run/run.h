@@ -36,6 +36,7 @@ struct Step {
   std::string arguments;                // as the tool got them, references filled in
   std::string result;                   // JSON: what it gave back
   std::string error;                    // or {"code", "message"}
+  std::string progress{};               // JSON: what its tool last said, while it works; stored nowhere
 
   bool succeeded() const { return feedback.ending == Ending::success; }
 };

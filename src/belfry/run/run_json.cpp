@@ -70,6 +70,7 @@ void step_fields(json::Writer& writer, const Step& step, bool with_results) {
   time_field(writer, "notifiedAt", step.notified_at);
   time_field(writer, "reportedAt", step.reported_at);
   if (step.feedback.past) writer.field("past", true);
+  if (!step.progress.empty() && step.progress.size() <= kLineBytesMax) writer.key("progress").raw(step.progress);
   // What is held is nobody's yet.
   if (is_final(step.feedback.state) && !step.error.empty()) writer.key("error").raw(step.error);
   if (!with_results) return;

@@ -320,7 +320,9 @@ Task<Result<Run>> Runs::get(std::string id, Detail detail) {
     if (!number) return no_run(id);
     return std::move(*RunTables::find(connection, *number, detail));
   };
-  co_return co_await parts_.store.read<Run>(std::move(job));
+  BELFRY_CO_TRY(Run run, co_await parts_.store.read<Run>(std::move(job)));
+  add_progress(run);
+  co_return run;
 }
 
 Task<Result<std::vector<Run>>> Runs::list(RunTables::Query query, std::string before_id) {
@@ -332,7 +334,18 @@ Task<Result<std::vector<Run>>> Runs::list(RunTables::Query query, std::string be
     }
     return RunTables::list(connection, query);
   };
-  co_return co_await parts_.store.read<std::vector<Run>>(std::move(job));
+  BELFRY_CO_TRY(std::vector<Run> runs, co_await parts_.store.read<std::vector<Run>>(std::move(job)));
+  for (Run& run : runs) add_progress(run);
+  co_return runs;
+}
+
+// A tool may say something once and then nothing for an hour: who looks in between wants to know it, too.
+void Runs::add_progress(Run& run) const {
+  for (auto job = jobs_.lower_bound({.run = run.number}); job != jobs_.end() && job->first.run == run.number; ++job) {
+    const auto index = static_cast<std::size_t>(job->first.step);
+    if (index < run.steps.size() && run.steps[index].feedback.state == StepState::running)
+      run.steps[index].progress = job->second.told;
+  }
 }
 
 Task<Result<std::vector<RunTables::Coming>>> Runs::coming_in(std::string session, int limit) {

@@ -71,7 +71,7 @@ class Listener {
   virtual void happened(const Event& /*event*/) {}
   // How a run stands now, without arguments and results.
   virtual void changed(const Run& /*run*/) {}
-  // What a tool says while it works; nobody keeps it. Of much in a short time only the latest is told.
+  // What a tool says while it works; it is stored nowhere. Of much in a short time only the latest is told.
   virtual void progressed(const Run& /*run*/, int /*step*/, const std::string& /*progress*/) {}
 };
 
@@ -146,6 +146,7 @@ class Runs {
     std::shared_ptr<Cancel> cancel;
     Run run;
     std::string progress{};  // said, and not told yet; empty: nothing
+    std::string told{};      // the last of it, for those who look later
     BootTime quiet_until{};  // whoever tells before would tell too much
     bool will_tell = false;
   };
@@ -159,6 +160,7 @@ class Runs {
   Result<Ability> check_step(const NewRun& wanted, int index) const;
   Result<Appointment> appoint(const Schedule& schedule, WallTime from) const;
   Result<Run> prepare(NewRun wanted);
+  void add_progress(Run& run) const;
   static Result<> place(store::Connection& connection, const NewRun& wanted, Run& run);
   void apply(const Changes& changes);
   Task<void> remove_files(std::vector<std::string> ids);

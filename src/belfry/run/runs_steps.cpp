@@ -383,8 +383,8 @@ void Runs::tell_progress(StepKey key) {
   JobState& job = found->second;
   if (job.cancel->cancelled()) return;  // nothing more of it is said
   job.quiet_until = parts_.clock.now().boot + kBetweenProgress;
-  const std::string said = std::exchange(job.progress, {});
-  for (Listener* const listener : listeners_) listener->progressed(job.run, key.step, said);
+  job.told = std::exchange(job.progress, {});
+  for (Listener* const listener : listeners_) listener->progressed(job.run, key.step, job.told);
 }
 
 Task<void> Runs::tell_progress_later(StepKey key, Millis pause) {

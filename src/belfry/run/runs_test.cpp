@@ -1276,6 +1276,22 @@ TEST_F(RunsTest, AToolThatIsCancelledHasNothingMoreToSay) {
   w.runs().unlisten(told);
 }
 
+// F8: a tool may say a thing once and then nothing for an hour.
+TEST_F(RunsTest, WhoLooksLaterSeesWhatAToolLastSaidWhileItWorks) {
+  w.host().jobs["task1"] = {{.takes = 10s, .progress = {R"({"percent":10})", R"({"percent":50})"}}};
+  takes("task2", 20s);
+  const std::string id = begin(R"({"steps":[{"aiName":"local__task1"},{"aiName":"local__task2"}]})");
+  w.advance(5s);
+  const auto progress_of = [](const run::Run& run) { return std::pair{run.steps[0].progress, run.steps[1].progress}; };
+  const std::pair<std::string, std::string> half{R"({"percent":50})", ""};
+  EXPECT_EQ(progress_of(*w.run(w.runs().get(id))), half);
+  const auto listed = w.run(w.runs().list({}));
+  EXPECT_EQ(progress_of(listed->at(0)), half);
+  EXPECT_NE(run_json(listed->at(0), false).find(R"("progress":{"percent":50})"), std::string::npos);
+  w.advance(10s);
+  EXPECT_EQ(progress_of(*w.run(w.runs().get(id))), (std::pair<std::string, std::string>{}));
+}
+
 // F8: of two hundred thousand words a person needs the latest.
 TEST_F(RunsTest, MuchProgressIsToldInPartAndTheLastOfItBeforeTheEnd) {
   struct Told final : Listener {
