@@ -7,10 +7,10 @@ build_packages=(
   libboost1.81-dev libsqlite3-dev libssl-dev libfmt-dev libcli11-dev libtomlplusplus-dev libabsl-dev libre2-dev libedit-dev tzdata
   nodejs npm
   git ca-certificates
-  python3
+  python3 curl
 )
 test_packages=(
-  libgtest-dev librapidcheck-dev clang-tidy-19 clang-format-19 curl strace openssl chromium fonts-noto-cjk
+  libgtest-dev librapidcheck-dev clang-tidy-19 clang-format-19 strace openssl chromium fonts-noto-cjk
   libtest-json-schema-acceptance-perl
 )
 
