@@ -46,9 +46,10 @@ MessageBus::MessageBus(asio::io_context& context, Clock& clock, Random& random, 
       store_(store),
       timekeeper_(timekeeper),
       options_(options),
+      tables_(options.tally_bytes),
       start_([&] {
         MessageTables::migrate(store.connection_before_start());
-        tables_.keys().load(store.connection_before_start());
+        tables_.prepare_to_write(store.connection_before_start());
         BusState state = MessageTables::load(store.connection_before_start());
         // New data begins anywhere, so that two servers, or one with new data, do not give out the same ids.
         if (state.last_sequence == 0) {
@@ -580,8 +581,8 @@ Task<void> MessageBus::keep_house() {
   }
   // The records of a removed recipient's messages are gone by now.
   const std::int64_t before_ms = to_ms(round_down(clock_.now().wall) - options_.retention) - kKeptLongerMs;
-  auto forget = [before_ms](store::Connection& connection) -> Result<std::vector<RecipientNumber>> {
-    return MessageTables::forget_removed(connection, before_ms);
+  auto forget = [this, before_ms](store::Connection& connection) -> Result<std::vector<RecipientNumber>> {
+    return tables_.forget_removed(connection, before_ms);
   };
   const auto numbers = co_await store_.write<std::vector<RecipientNumber>>(std::move(forget));
   if (!numbers) co_return;

@@ -26,6 +26,7 @@ World::Options memory(bool little) {
   options.bus.mailbox_max = 2;
   options.bus.refill_rows = 3;
   options.bus.body_cache_bytes = 1;
+  options.bus.tally_bytes = 30;
   return options;
 }
 

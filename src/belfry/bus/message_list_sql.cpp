@@ -195,6 +195,9 @@ std::vector<std::string> MessageTables::conservation_problems(Connection& connec
               "a message is newer than the last sequence");
   expect_none("SELECT e.sequence FROM ended e JOIN message m ON m.sequence = e.sequence LIMIT 1",
               "a message has ended and is still there");
+  expect_none(
+      "SELECT m.sequence FROM message m LEFT JOIN recipient r ON r.number = m.recipient WHERE r.number IS NULL LIMIT 1",
+      "a message has no recipient");
 
   struct Sums {
     std::int64_t messages = 0;
@@ -212,21 +215,27 @@ std::vector<std::string> MessageTables::conservation_problems(Connection& connec
   add_up("SELECT recipient, count(*) FROM backlog GROUP BY recipient", &Sums::backlog);
   add_up("SELECT recipient, count(*) FROM dead GROUP BY recipient", &Sums::dead);
 
-  const BusState state = load(connection);
+  BusState state;
+  try {
+    state = load(connection);
+  } catch (const store::Fault& fault) {
+    problems.emplace_back(fault.what());
+  }
   for (const RecipientRow& row : state.recipients) {
     const Sums& sum = sums[row.number];
-    const std::int64_t live = row.accepted - row.acked - row.cancelled - row.expired - row.dead;
-    if (sum.messages - sum.dead != live)
-      problems.push_back(fmt::format(
-          "{}: {} messages are live, but accepted {} - acked {} - cancelled {} - expired {} - dead {} = {}", row.name,
-          sum.messages - sum.dead, row.accepted, row.acked, row.cancelled, row.expired, row.dead, live));
+    const RecipientSums& counted = row.sums;
+    if (sum.messages - sum.dead != counted.live())
+      problems.push_back(
+          fmt::format("{}: {} messages are live, but accepted {} - acked {} - cancelled {} - expired {} - dead {} = {}",
+                      row.name, sum.messages - sum.dead, counted.accepted, counted.acked, counted.cancelled,
+                      counted.expired, counted.dead, counted.live()));
     if (sum.due + sum.backlog + sum.dead != sum.messages)
       problems.push_back(fmt::format("{}: {} messages, but {} in the calendar, {} in the backlog and {} dead letters",
                                      row.name, sum.messages, sum.due, sum.backlog, sum.dead));
-    if (sum.dead != row.dead)
-      problems.push_back(fmt::format("{}: {} dead letters, but {} were counted", row.name, sum.dead, row.dead));
-    if (row.noted != sum.backlog)
-      problems.push_back(fmt::format("{}: {} in the backlog, but {} were noted", row.name, sum.backlog, row.noted));
+    if (sum.dead != counted.dead)
+      problems.push_back(fmt::format("{}: {} dead letters, but {} were counted", row.name, sum.dead, counted.dead));
+    if (counted.noted != sum.backlog)
+      problems.push_back(fmt::format("{}: {} in the backlog, but {} were noted", row.name, sum.backlog, counted.noted));
   }
   return problems;
 }

@@ -12,6 +12,19 @@ namespace {
 using store::Connection;
 using store::Rows;
 
+// The sums were columns before.
+constexpr const char* kSumsIntoTally = R"sql(
+      INSERT INTO tally(changes) SELECT all_of_them FROM (SELECT group_concat(
+        number || 'a' || accepted || 'k' || acked || 'c' || cancelled || 'e' || expired || 'd' || dead || 'n' || noted || ';',
+        '') AS all_of_them FROM recipient) WHERE all_of_them IS NOT NULL;
+      ALTER TABLE recipient DROP COLUMN accepted;
+      ALTER TABLE recipient DROP COLUMN acked;
+      ALTER TABLE recipient DROP COLUMN cancelled;
+      ALTER TABLE recipient DROP COLUMN expired;
+      ALTER TABLE recipient DROP COLUMN dead;
+      ALTER TABLE recipient DROP COLUMN noted;
+    )sql";
+
 const store::Migration kMigrations[] = {
     {1, R"sql(
       CREATE TABLE bus(
@@ -59,9 +72,12 @@ const store::Migration kMigrations[] = {
     )sql"},
     {5, "ALTER TABLE message ADD COLUMN session TEXT"},
     {6, "CREATE TABLE exempt(sequence INTEGER PRIMARY KEY, bucket INTEGER NOT NULL)"},
+    {7, Tally::tables()},
+    {8, kSumsIntoTally},
 };
 
 constexpr std::int64_t kHourMs = 3'600'000;
+constexpr std::size_t kForgottenAtOnce = 100;
 constexpr std::int64_t kSequencesReserved = 10'000;
 
 // The columns that read_found() reads, in its order.
@@ -218,22 +234,23 @@ BusState MessageTables::load(Connection& connection) {
         " CROSS JOIN due d ON d.bucket = e.bucket AND d.sequence = e.sequence");
     while (rows.next()) state.exempt.push_back(read_calendar_row(rows));
   }
-  auto rows = connection.query(
-      "SELECT number, name, kind, created_ms, removed_ms, accepted, acked, cancelled, expired, dead, noted FROM recipient");
+  SumsByRecipient sums = Tally::read(connection);
+  auto rows = connection.query("SELECT number, name, kind, created_ms, removed_ms FROM recipient");
   while (rows.next()) {
-    state.recipients.push_back({.number = static_cast<RecipientNumber>(rows.integer(0)),
+    const auto number = static_cast<RecipientNumber>(rows.integer(0));
+    state.recipients.push_back({.number = number,
                                 .name = std::string(rows.text(1)),
                                 .kind = std::string(rows.text(2)),
                                 .created_ms = rows.integer(3),
                                 .removed_ms = rows.maybe_integer(4),
-                                .accepted = rows.integer(5),
-                                .acked = rows.integer(6),
-                                .cancelled = rows.integer(7),
-                                .expired = rows.integer(8),
-                                .dead = rows.integer(9),
-                                .noted = rows.integer(10)});
+                                .sums = sums[number]});
   }
   return state;
+}
+
+void MessageTables::prepare_to_write(Connection& connection) {
+  keys_.load(connection);
+  tally_.load(connection);
 }
 
 std::optional<InsertOutcome> MessageTables::repeated(Connection& connection, const MessageRow& row,
@@ -261,7 +278,7 @@ InsertOutcome MessageTables::insert(Connection& connection, const MessageRow& ro
       " session) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
       row.sequence, row.recipient, body.due_ms, body.created_ms, body.attempts, body.expires_ms, row.look_ms,
       body.sender, body.task, body.payload, body.session);
-  Change& change = changes_[row.recipient];
+  RecipientSums& change = tally_.change(row.recipient);
   ++change.accepted;
   if (row.place == kInBacklog) {
     insert_backlog(connection, row.recipient, {body.due_ms, body.due_ms, row.sequence}, 0, body.expires_ms);
@@ -278,7 +295,7 @@ void MessageTables::remove_place(Connection& connection, std::int64_t sequence, 
   if (place == kInBacklog) {
     connection.run("DELETE FROM backlog WHERE recipient = ?1 AND order_ms = ?2 AND due_ms = ?3 AND sequence = ?4",
                    recipient, order.order_ms, order.due_ms, sequence);
-    --changes_[recipient].noted;
+    --tally_.change(recipient).noted;
   } else {
     connection.run("DELETE FROM due WHERE bucket = ?1 AND sequence = ?2", place, sequence);
   }
@@ -295,7 +312,7 @@ bool MessageTables::end(Connection& connection, const EndedRow& row) {
       row.forced, row.by, row.reason, row.sequence);
   if (recorded == 0) return false;
   connection.run("DELETE FROM message WHERE sequence = ?1", row.sequence);
-  Change& change = changes_[row.recipient];
+  RecipientSums& change = tally_.change(row.recipient);
   switch (row.state) {
     case MessageState::acked: ++change.acked; break;
     case MessageState::cancelled: ++change.cancelled; break;
@@ -312,7 +329,7 @@ bool MessageTables::die(Connection& connection, const DeadRow& row) {
   connection.run(
       "INSERT INTO dead(sequence, recipient, died_ms, reason, delivered_ms, late_ms) VALUES(?1,?2,?3,?4,?5,?6)",
       row.sequence, found->row.recipient, row.died_ms, row.reason, row.delivered_ms, row.late_ms);
-  ++changes_[found->row.recipient].dead;
+  ++tally_.change(found->row.recipient).dead;
   return true;
 }
 
@@ -326,14 +343,14 @@ void MessageTables::revive(Connection& connection, const FoundMessage& found, co
   connection.run("DELETE FROM dead WHERE sequence = ?1", target.sequence);
   connection.run("UPDATE message SET attempts = 0, due_ms = ?2, look_ms = ?3, " BELFRY_ADD_MOVE " WHERE sequence = ?1",
                  target.sequence, target.due_ms, look_ms, kMovesBytesMax, to_ms(move.at), move.cause);
-  --changes_[found.row.recipient].dead;
+  --tally_.change(found.row.recipient).dead;
   insert_due(connection, target);
   exempt_from_sweep(connection, target);
 }
 
 void MessageTables::drop_dead(Connection& connection, const FoundMessage& found, std::int64_t now_ms,
                               std::string_view by) {
-  Change& change = changes_[found.row.recipient];
+  RecipientSums& change = tally_.change(found.row.recipient);
   --change.dead;
   ++change.cancelled;
   connection.run(
@@ -360,7 +377,7 @@ bool MessageTables::move_to_backlog(Connection& connection, std::int64_t bucket,
                                     std::optional<std::int64_t> expires_ms) {
   if (connection.run("DELETE FROM due WHERE bucket = ?1 AND sequence = ?2", bucket, order.sequence) == 0) return false;
   insert_backlog(connection, recipient, order, late_ms, expires_ms);
-  ++changes_[recipient].noted;
+  ++tally_.change(recipient).noted;
   return true;
 }
 
@@ -452,12 +469,16 @@ void MessageTables::remove_recipient(Connection& connection, RecipientNumber num
 std::vector<RecipientNumber> MessageTables::forget_removed(Connection& connection, std::int64_t before_ms) {
   std::vector<RecipientNumber> numbers;
   {
-    auto rows = connection.query(
-        "SELECT number FROM recipient WHERE removed_ms < ?1 AND accepted = acked + cancelled + expired LIMIT 100",
-        before_ms);
-    while (rows.next()) numbers.push_back(static_cast<RecipientNumber>(rows.integer(0)));
+    auto rows = connection.query("SELECT number FROM recipient WHERE removed_ms < ?1", before_ms);
+    while (rows.next() && numbers.size() < kForgottenAtOnce) {
+      const auto number = static_cast<RecipientNumber>(rows.integer(0));
+      if (tally_.sums(number).all_ended()) numbers.push_back(number);
+    }
   }
-  for (const RecipientNumber number : numbers) connection.run("DELETE FROM recipient WHERE number = ?1", number);
+  for (const RecipientNumber number : numbers) {
+    connection.run("DELETE FROM recipient WHERE number = ?1", number);
+    tally_.forget(number);
+  }
   return numbers;
 }
 
@@ -663,12 +684,7 @@ std::optional<MessageTables::Ended> MessageTables::find_ended(Connection& connec
 }
 
 void MessageTables::before_commit(Connection& connection) {
-  for (const auto& [recipient, change] : changes_) {
-    connection.run(
-        "UPDATE recipient SET accepted = accepted + ?2, acked = acked + ?3, cancelled = cancelled + ?4,"
-        " expired = expired + ?5, dead = dead + ?6, noted = noted + ?7 WHERE number = ?1",
-        recipient, change.accepted, change.acked, change.cancelled, change.expired, change.dead, change.noted);
-  }
+  tally_.before_commit(connection);
   if (last_sequence_ > reserved_) {
     // Ahead of need: a page less to write in most groups. A restart skips what was reserved and not used.
     reserving_ = last_sequence_ + kSequencesReserved;
@@ -678,9 +694,9 @@ void MessageTables::before_commit(Connection& connection) {
 
 void MessageTables::after_group(bool committed) {
   keys_.after_group(committed);
+  tally_.after_group(committed);
   if (committed) reserved_ = std::max(reserved_, reserving_);
   reserving_ = 0;
-  changes_.clear();
   last_sequence_ = 0;
 }
 

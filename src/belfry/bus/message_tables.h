@@ -8,18 +8,19 @@
 //   dead       dead letters; their message row stays
 //   exempt     those that got a new time while what a stop forced is still being swept up
 //   fresh_key, key_run, key_run_filter   the keys of idempotent sends (client_keys.h)
-//   recipient  who can receive, with counters: accepted = live + acked + cancelled + expired + dead (G14)
+//   recipient  who can receive
+//   tally      what the messages of each add up to: accepted = live + acked + cancelled + expired + dead (G14; tally.h)
 // A live message has its message row and exactly one row in `due`, `backlog` or `dead`.
 #pragma once
 
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "belfry/bus/bucket.h"
 #include "belfry/bus/client_keys.h"
 #include "belfry/bus/rows.h"
+#include "belfry/bus/tally.h"
 #include "belfry/store/store.h"
 
 namespace belfry::bus {
@@ -75,6 +76,8 @@ struct FoundMessage {
 
 class MessageTables final : public store::GroupHook {
  public:
+  explicit MessageTables(std::size_t tally_bytes) : tally_(tally_bytes) {}
+
   static void migrate(store::Connection& connection);
   static BusState load(store::Connection& connection);
   // For new data: its first sequence is the one behind this.
@@ -113,12 +116,14 @@ class MessageTables final : public store::GroupHook {
   static RecipientNumber add_recipient(store::Connection& connection, const RecipientRow& row);
   static void remove_recipient(store::Connection& connection, RecipientNumber number, std::int64_t now_ms);
   // Those that were removed before, and of which no message and no record is left.
-  static std::vector<RecipientNumber> forget_removed(store::Connection& connection, std::int64_t before_ms);
+  std::vector<RecipientNumber> forget_removed(store::Connection& connection, std::int64_t before_ms);
 
   // Drops what ended before, a bounded number of rows; true if there may be more.
   bool drop_old(store::Connection& connection, std::int64_t before_ms, int rows_max);
 
-  // The keys of idempotent sends; loaded before the first send.
+  // Reads what the writes below know by heart: before the first of them.
+  void prepare_to_write(store::Connection& connection);
+  // The keys of idempotent sends.
   ClientKeys& keys() { return keys_; }
 
   // Reads.
@@ -184,19 +189,11 @@ class MessageTables final : public store::GroupHook {
   void after_group(bool committed) override;
 
  private:
-  struct Change {
-    std::int64_t accepted = 0;
-    std::int64_t acked = 0;
-    std::int64_t cancelled = 0;
-    std::int64_t expired = 0;
-    std::int64_t dead = 0;
-    std::int64_t noted = 0;
-  };
   void remove_place(store::Connection& connection, std::int64_t sequence, RecipientNumber recipient, std::int64_t place,
                     const Order& order);
 
   ClientKeys keys_;
-  std::unordered_map<RecipientNumber, Change> changes_;
+  Tally tally_;
   std::int64_t last_sequence_ = 0;  // of this group
   std::int64_t reserved_ = 0;       // sequences up to here are reserved in the store
   std::int64_t reserving_ = 0;      // by this group

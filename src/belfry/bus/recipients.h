@@ -49,18 +49,18 @@ struct Sums {
 struct Recipient {
   Recipient(RecipientRow stored, Sums& sums)
       : row(std::move(stored)),
-        accepted(sums.accepted, row.accepted),
-        acked(sums.acked, row.acked),
-        cancelled(sums.cancelled, row.cancelled),
-        expired(sums.expired, row.expired),
-        dead(sums.dead, row.dead),
-        pending(sums.pending, row.noted),  // whatever else is pending is found as the calendar is read
+        accepted(sums.accepted, row.sums.accepted),
+        acked(sums.acked, row.sums.acked),
+        cancelled(sums.cancelled, row.sums.cancelled),
+        expired(sums.expired, row.sums.expired),
+        dead(sums.dead, row.sums.dead),
+        pending(sums.pending, row.sums.noted),  // whatever else is pending is found as the calendar is read
         leased(sums.leased, 0) {
-    mailbox.unread = row.noted;
+    mailbox.unread = row.sums.noted;
   }
 
   Attendant* attendant = nullptr;
-  RecipientRow row;  // as the start found it: its counters run on below
+  RecipientRow row;  // its sums as the start found them: they run on below
   Mailbox mailbox;
   Part accepted;
   Part acked;

@@ -104,18 +104,29 @@ struct DeadRow {
   std::string_view reason;
 };
 
-struct RecipientRow {
-  RecipientNumber number = 0;
-  std::string name;
-  std::string kind;
-  std::int64_t created_ms = 0;
-  std::optional<std::int64_t> removed_ms;
+// What a recipient's messages add up to, or by how much that changes: accepted = live + acked + cancelled + expired + dead
+// (G14).
+struct RecipientSums {
   std::int64_t accepted = 0;
   std::int64_t acked = 0;
   std::int64_t cancelled = 0;
   std::int64_t expired = 0;
   std::int64_t dead = 0;
   std::int64_t noted = 0;  // pending messages that lie in its backlog
+
+  std::int64_t live() const { return accepted - acked - cancelled - expired - dead; }
+  bool all_ended() const { return live() + dead == 0; }
+  RecipientSums& operator+=(const RecipientSums& more);
+  bool operator==(const RecipientSums&) const = default;
+};
+
+struct RecipientRow {
+  RecipientNumber number = 0;
+  std::string name;
+  std::string kind;
+  std::int64_t created_ms = 0;
+  std::optional<std::int64_t> removed_ms;
+  RecipientSums sums;
 };
 
 // A graceful stop made everything up to this sequence pending that was still delayed then (D12).

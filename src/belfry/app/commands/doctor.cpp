@@ -36,10 +36,6 @@ struct Findings {
   std::vector<std::string> problems;
 };
 
-std::int64_t live(const bus::RecipientRow& row) {
-  return row.accepted - row.acked - row.cancelled - row.expired - row.dead;
-}
-
 // A database as Belfry makes them, told by its first bytes: SQLite is not even asked about another program's file, for
 // opening that could roll back what its owner has left unfinished.
 bool looks_like_ours(const std::string& path) {
@@ -55,9 +51,13 @@ bool looks_like_ours(const std::string& path) {
 Findings examine(store::Connection& connection) {
   Findings findings;
   findings.problems = find_problems(connection);
-  bus::BusState state = bus::MessageTables::load(connection);
-  findings.clean_stop = state.clean_stop;
-  findings.recipients = std::move(state.recipients);
+  try {
+    bus::BusState state = bus::MessageTables::load(connection);
+    findings.clean_stop = state.clean_stop;
+    findings.recipients = std::move(state.recipients);
+  } catch (const store::Fault&) {
+    if (findings.problems.empty()) throw;  // else it is among them
+  }
   std::sort(findings.recipients.begin(), findings.recipients.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   return findings;
@@ -96,8 +96,8 @@ void print_for_programs(const Findings& findings, const std::string& data) {
   writer.end().key("recipients").array();
   for (const bus::RecipientRow& row : findings.recipients) {
     writer.object().field("id", row.name).field("removed", row.removed_ms.has_value());
-    writer.field("accepted", row.accepted).field("live", live(row)).field("acked", row.acked);
-    writer.field("cancelled", row.cancelled).field("expired", row.expired).field("dead", row.dead).end();
+    writer.field("accepted", row.sums.accepted).field("live", row.sums.live()).field("acked", row.sums.acked);
+    writer.field("cancelled", row.sums.cancelled).field("expired", row.sums.expired).field("dead", row.sums.dead).end();
   }
   std::printf("%s\n", writer.end().end().str().c_str());
 }
@@ -107,10 +107,11 @@ void print_for_people(const Findings& findings, const std::string& data) {
   std::printf("%-32s %10s %10s %10s %10s %10s %10s\n", "recipient", "accepted", "live", "acked", "cancelled", "expired",
               "dead");
   for (const bus::RecipientRow& row : findings.recipients)
-    std::printf(
-        "%-32s %10lld %10lld %10lld %10lld %10lld %10lld\n", (row.name + (row.removed_ms ? " (removed)" : "")).c_str(),
-        static_cast<long long>(row.accepted), static_cast<long long>(live(row)), static_cast<long long>(row.acked),
-        static_cast<long long>(row.cancelled), static_cast<long long>(row.expired), static_cast<long long>(row.dead));
+    std::printf("%-32s %10lld %10lld %10lld %10lld %10lld %10lld\n",
+                (row.name + (row.removed_ms ? " (removed)" : "")).c_str(), static_cast<long long>(row.sums.accepted),
+                static_cast<long long>(row.sums.live()), static_cast<long long>(row.sums.acked),
+                static_cast<long long>(row.sums.cancelled), static_cast<long long>(row.sums.expired),
+                static_cast<long long>(row.sums.dead));
   std::printf("the last stop was %s\n", findings.clean_stop ? "clean" : "not clean");
   for (const std::string& problem : findings.problems) std::printf("problem: %s\n", problem.c_str());
   if (findings.problems.empty()) std::printf("clean\n");
