@@ -34,6 +34,14 @@ void check_versions(store::Connection& connection) {
       {"agent", 2},  {"bus", 8}, {"chat", 3},      {"memory", 1}, {"planner", 1},
       {"roster", 1}, {"run", 3}, {"scheduled", 2}, {"tool", 1},   {"webhook", 1}};
   for (const auto& [part, newest] : kNewest) store::check_version(connection, part, newest);
+  for (const auto& [part, newest] : kNewest) {
+    const int version = store::version_of(connection, part);
+    if (version > 0 && version < newest)
+      throw store::NotOurs(fmt::format(
+          "an older Belfry has written it (\"{}\" has version {}, this program makes {}); `belfry serve` with "
+          "this data brings it up to date",
+          part, version, newest));
+  }
 }
 
 bool has_our_tables(store::Connection& connection) {

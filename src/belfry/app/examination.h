@@ -11,10 +11,11 @@ namespace belfry::app {
 // Whether there is anything to examine: a first start that was cut may have left nothing yet.
 bool has_our_tables(store::Connection& connection);
 
-// Throws store::NotOurs for data of a newer Belfry, which a start would refuse, too: what it means is not known here.
+// Throws store::NotOurs for data of a newer Belfry, which a start would refuse, too: what it means is not known here. And
+// for that of an older one, which a start brings up to date: only then there is what is examined.
 void check_versions(store::Connection& connection);
 
-// Parts whose tables are not there yet, because an older version or a start that was cut left them out, have no problems.
+// Parts whose tables are not there yet, because a start that was cut left them out, have no problems.
 std::vector<std::string> find_problems(store::Connection& connection);
 
 }  // namespace belfry::app
