@@ -94,7 +94,7 @@ class Simulation {
       options.bus.ready_max = 5;
       options.bus.refill_rows = 1 + static_cast<int>(seed % 4);
       options.bus.body_cache_bytes = 500;
-      options.bus.tally_bytes = 100 * (seed % 7);
+      options.bus.tally_bytes = 1 + 100 * (seed % 7);
     }
     return options;
   }

@@ -45,7 +45,7 @@ struct BusOptions {
   std::size_t ready_max = 400'000;             // more than this
   int refill_rows = 1'000;
   std::size_t body_cache_bytes = 48u << 20;  // what a burst of a hundred thousand small messages needs
-  std::size_t tally_bytes = 256u << 10;      // changes of the counters: past it they are said anew
+  std::size_t tally_bytes = 256u << 10;      // of changes of the counters, beside what says them all
 };
 
 // Lets whoever waits for messages leave before they come: nothing is handed out after that.

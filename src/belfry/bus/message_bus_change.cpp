@@ -313,7 +313,7 @@ MessageInfo MessageBus::info_of(const MessageTables::Ended& ended) const {
   const EndedRow& row = ended.row;
   MessageInfo info{.id = {row.sequence},
                    .state = row.state,
-                   .to = recipients_[row.recipient].row.name,
+                   .to = recipients_.name_of(row.recipient),
                    .from = ended.sender,
                    .task_id = ended.task,
                    .created_at = wall_from_ms(ended.created_ms),

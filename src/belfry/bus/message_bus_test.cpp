@@ -1521,6 +1521,38 @@ TEST(MessageBus, ARemovedRecipientIsForgottenWithTheRecordsOfItsMessages) {
   EXPECT_TRUE(w.problems().empty());
 }
 
+// D21: whoever asks for a cancelled message within its time learns whom it was for.
+TEST(MessageBus, ARemovedRecipientStaysAsLongAsTheRecordOfItsLastMessage) {
+  World::Options options;
+  options.bus.retention = 1h;
+  World w(std::move(options));
+  w.add("gone");
+  const Sent late = w.send({.to = "gone", .delay = 100h});
+  ASSERT_TRUE(w.run(w.bus().remove_recipient("gone")).has_value());
+  w.advance(5h);
+  ASSERT_TRUE(w.run(w.bus().cancel(late.id, "t")).has_value());
+  w.advance(50min);
+  EXPECT_EQ(w.get(late.id).to, "gone");
+  w.advance(5h);
+  EXPECT_FALSE(w.run(w.bus().get(late.id)).has_value());
+}
+
+// D21
+TEST(MessageBus, ARecordCanBeReadThoughItsRecipientIsForgotten) {
+  World::Options options;
+  options.bus.retention = 1h;
+  World w(std::move(options));
+  w.add("gone");
+  w.clock().step_wall(6h);
+  const Sent sent = w.send({.to = "gone"});
+  ASSERT_EQ(w.ack(w.receive("gone")), 1);
+  w.clock().step_wall(-6h);
+  ASSERT_TRUE(w.run(w.bus().remove_recipient("gone")).has_value());
+  w.advance(4h);
+  EXPECT_EQ(w.get(sent.id).state, MessageState::acked);
+  EXPECT_EQ(w.get(sent.id).to, "");
+}
+
 // After clocks were set around a crash, the calendar may have a message later than its own time. A stop forces it all the
 // same; it comes up when others behind it have been read from the backlog already, and must not stay there.
 // D12

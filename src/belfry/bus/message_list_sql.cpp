@@ -219,6 +219,7 @@ std::vector<std::string> MessageTables::conservation_problems(Connection& connec
   try {
     state = load(connection);
   } catch (const store::Fault& fault) {
+    if (fault.kind() != store::FaultKind::corrupt) throw;
     problems.emplace_back(fault.what());
   }
   for (const RecipientRow& row : state.recipients) {

@@ -178,6 +178,11 @@ void exempt_from_sweep(Connection& connection, const CalendarRow& row) {
       row.sequence, row.bucket);
 }
 
+// A record names the recipient: a removed one is kept as long as that.
+void keep_for_record(Connection& connection, RecipientNumber recipient, std::int64_t ended_ms) {
+  connection.run("UPDATE recipient SET removed_ms = ?2 WHERE number = ?1 AND removed_ms < ?2", recipient, ended_ms);
+}
+
 CalendarRow read_calendar_row(const Rows& rows) {
   return {.bucket = rows.integer(0),
           .sequence = rows.integer(1),
@@ -312,6 +317,8 @@ bool MessageTables::end(Connection& connection, const EndedRow& row) {
       row.forced, row.by, row.reason, row.sequence);
   if (recorded == 0) return false;
   connection.run("DELETE FROM message WHERE sequence = ?1", row.sequence);
+  // Nobody acks for a recipient that was removed.
+  if (row.state != MessageState::acked) keep_for_record(connection, row.recipient, row.ended_ms);
   RecipientSums& change = tally_.change(row.recipient);
   switch (row.state) {
     case MessageState::acked: ++change.acked; break;
@@ -363,9 +370,7 @@ void MessageTables::drop_dead(Connection& connection, const FoundMessage& found,
       found.late_ms);
   connection.run("DELETE FROM dead WHERE sequence = ?1", found.row.sequence);
   connection.run("DELETE FROM message WHERE sequence = ?1", found.row.sequence);
-  // Its record names the recipient: a removed one is kept as long as that.
-  connection.run("UPDATE recipient SET removed_ms = ?2 WHERE number = ?1 AND removed_ms < ?2", found.row.recipient,
-                 now_ms);
+  keep_for_record(connection, found.row.recipient, now_ms);
 }
 
 void MessageTables::set_attempts(Connection& connection, std::int64_t sequence, int attempts) {
@@ -683,8 +688,8 @@ std::optional<MessageTables::Ended> MessageTables::find_ended(Connection& connec
   return std::nullopt;
 }
 
-void MessageTables::before_commit(Connection& connection) {
-  tally_.before_commit(connection);
+void MessageTables::before_commit(Connection& connection, store::Room room) {
+  tally_.before_commit(connection, room);
   if (last_sequence_ > reserved_) {
     // Ahead of need: a page less to write in most groups. A restart skips what was reserved and not used.
     reserving_ = last_sequence_ + kSequencesReserved;

@@ -185,7 +185,7 @@ class MessageTables final : public store::GroupHook {
   // Recomputes what must add up, for `doctor`: one line a problem.
   static std::vector<std::string> conservation_problems(store::Connection& connection);
 
-  void before_commit(store::Connection& connection) override;
+  void before_commit(store::Connection& connection, store::Room room) override;
   void after_group(bool committed) override;
 
  private:

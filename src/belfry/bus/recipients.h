@@ -83,6 +83,11 @@ class Recipients {
   const Recipient* find(std::string_view name) const;
   Recipient& operator[](RecipientNumber number) { return *by_number_.at(number); }
   const Recipient& operator[](RecipientNumber number) const { return *by_number_.at(number); }
+  // For records of messages, which may outlive their recipient by as much as the clock was set back meanwhile.
+  std::string name_of(RecipientNumber number) const {
+    const auto found = by_number_.find(number);
+    return found == by_number_.end() ? std::string() : found->second->row.name;
+  }
   // Frees the name; the number stays for the messages that carry it.
   void remove(Recipient& recipient, std::int64_t now_ms);
   // Forgets a removed one of which nothing is left; what it counted stays in the sums.

@@ -116,7 +116,15 @@ struct RecipientSums {
 
   std::int64_t live() const { return accepted - acked - cancelled - expired - dead; }
   bool all_ended() const { return live() + dead == 0; }
-  RecipientSums& operator+=(const RecipientSums& more);
+  RecipientSums& operator+=(const RecipientSums& more) {
+    accepted += more.accepted;
+    acked += more.acked;
+    cancelled += more.cancelled;
+    expired += more.expired;
+    dead += more.dead;
+    noted += more.noted;
+    return *this;
+  }
   bool operator==(const RecipientSums&) const = default;
 };
 

@@ -11,8 +11,8 @@ using store::Connection;
 
 constexpr std::int64_t kBytesBesideText = 16;
 
-// No count of ours is beyond it, so what is may not be trusted.
-constexpr std::int64_t kSumMax = 1'000'000'000'000'000;
+// No count of ours is beyond it, and those of all recipients can be added up.
+constexpr std::int64_t kSumMax = 10'000'000'000'000;
 
 constexpr std::pair<char, std::int64_t RecipientSums::*> kLetters[] = {
     {'a', &RecipientSums::accepted}, {'k', &RecipientSums::acked}, {'c', &RecipientSums::cancelled},
@@ -39,11 +39,6 @@ std::int64_t RecipientSums::* member_of(char letter) {
 }
 
 }  // namespace
-
-RecipientSums& RecipientSums::operator+=(const RecipientSums& more) {
-  for (const auto& [letter, member] : kLetters) this->*member += more.*member;
-  return *this;
-}
 
 std::string to_text(const SumsByRecipient& changes) {
   std::string text;
@@ -100,6 +95,7 @@ void Tally::load(Connection& connection) {
   auto rows = connection.query("SELECT number FROM recipient");
   while (rows.next())
     if (auto found = all.extract(static_cast<RecipientNumber>(rows.integer(0)))) sums_.insert(std::move(found));
+  rewrite_at_ = 2 * to_text(sums_).size() + bytes_max_;
 }
 
 RecipientSums Tally::sums(RecipientNumber number) const {
@@ -109,10 +105,10 @@ RecipientSums Tally::sums(RecipientNumber number) const {
   return sums;
 }
 
-void Tally::before_commit(Connection& connection) {
+void Tally::before_commit(Connection& connection, store::Room room) {
   if (in_group_.empty()) return;
   std::string text = to_text(in_group_);
-  if (bytes_ >= rewrite_at_) {
+  if (room == store::Room::enough && bytes_ >= rewrite_at_) {
     rewritten_in_group_ = true;
     text += to_text(sums_);
     connection.run("DELETE FROM tally");
@@ -128,7 +124,7 @@ void Tally::after_group(bool committed) {
     bytes_ = rewritten_in_group_ ? bytes_in_group_ : bytes_ + bytes_in_group_;
     if (rewritten_in_group_) rewrite_at_ = 2 * bytes_ + bytes_max_;
   } else if (rewritten_in_group_) {
-    // What a full disk has left belongs to acks (G17), and they are written next.
+    // Perhaps there is room for a row, if not for all.
     rewrite_at_ = bytes_ + bytes_max_;
   }
   in_group_.clear();

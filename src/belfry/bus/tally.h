@@ -1,8 +1,8 @@
 // What the messages of each recipient add up to (G14), as a log.
 //
 // A group of sends may be for hundreds of recipients: a row for each, and often a page, would cost as much as the messages.
-// So a group appends one row of text that says what it changed, and when as much has come again, one row that says all
-// takes their place. The sums are what the rows add up to.
+// So a group appends one row of text that says what it changed, and when the rows are more than twice as long as what says
+// all, that takes their place as one row. The sums are what the rows add up to.
 //
 // Lives on the store's thread. What a group changed counts once the group is committed: after_group() says so.
 #pragma once
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "belfry/bus/rows.h"
-#include "belfry/store/connection.h"
+#include "belfry/store/store.h"
 
 namespace belfry::bus {
 
@@ -26,7 +26,7 @@ bool add_from_text(std::string_view text, SumsByRecipient& sums);
 
 class Tally {
  public:
-  // So many bytes may be appended before all is said anew: a start reads them.
+  // So many bytes more than that may be appended before all is said anew: a start reads them.
   explicit Tally(std::size_t bytes_max) : bytes_max_(bytes_max), rewrite_at_(bytes_max) {}
 
   static const char* tables();
@@ -41,7 +41,7 @@ class Tally {
   // The group deletes the recipient.
   void forget(RecipientNumber number) { forgotten_in_group_.push_back(number); }
 
-  void before_commit(store::Connection& connection);
+  void before_commit(store::Connection& connection, store::Room room);
   void after_group(bool committed);
 
  private:

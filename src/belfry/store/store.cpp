@@ -188,7 +188,8 @@ void Store::run_group(Group sends, Group changes) {
   // With the reserve given up, space belongs to acks until it can be set aside again.
   const bool refuse_sends = !reserve_held_ && !sends.empty() && !(reserve_held_ = reserve_->hold());
   if (options_.acknowledge_before_commit) return acknowledge_too_soon(std::move(sends), std::move(changes));
-  const Result<> outcome = refuse_sends ? Result<>(fail(Errc::disk_full, "")) : commit(sends, changes);
+  const Room room = reserve_held_ ? Room::enough : Room::scarce;
+  const Result<> outcome = refuse_sends ? Result<>(fail(Errc::disk_full, "")) : commit(sends, changes, room);
   if (!outcome && outcome.error().code == Errc::disk_full) {
     survive_full_disk(sends, changes, finished);
   } else {
@@ -199,7 +200,7 @@ void Store::run_group(Group sends, Group changes) {
   finish(std::move(finished));
 }
 
-Result<> Store::commit(const Group& sends, const Group& changes) {
+Result<> Store::commit(const Group& sends, const Group& changes, Room room) {
   bool committing = false;
   bool begun = false;
   try {
@@ -208,7 +209,7 @@ Result<> Store::commit(const Group& sends, const Group& changes) {
     begun = true;
     for (const auto& work : sends) work->apply(*connection_);
     for (const auto& work : changes) work->apply(*connection_);
-    for (GroupHook* hook : hooks_) hook->before_commit(*connection_);
+    for (GroupHook* hook : hooks_) hook->before_commit(*connection_, room);
     committing = true;
     connection_->run("COMMIT");
     for (GroupHook* hook : hooks_) hook->after_group(true);
@@ -242,7 +243,7 @@ void Store::acknowledge_too_soon(Group sends, Group changes) {
         finished.push_back({std::move(work), {}});
       }
     }
-    for (GroupHook* hook : hooks_) hook->before_commit(*connection_);
+    for (GroupHook* hook : hooks_) hook->before_commit(*connection_, Room::enough);
     finish(std::move(finished));
     connection_->run("COMMIT");
     for (GroupHook* hook : hooks_) hook->after_group(true);
@@ -261,12 +262,12 @@ void Store::survive_full_disk(Group& sends, Group& changes, std::vector<Finished
     ++statistics_.disk_full;
   }
   if (changes.empty()) return;
-  Result<> outcome = commit({}, changes);
+  Result<> outcome = commit({}, changes, Room::scarce);
   if (!outcome && outcome.error().code == Errc::disk_full && reserve_held_ && reserve_) {
     reserve_->release();
     reserve_held_ = false;
     log::warn("store.reserve_released", "the disk is full: sends are refused, the reserve is used for acks");
-    outcome = commit({}, changes);
+    outcome = commit({}, changes, Room::scarce);
   }
   for (auto& work : changes) finished.push_back({std::move(work), outcome});
 }

@@ -38,11 +38,14 @@ class Work {
 // Sends come first, for a sender waits for each; changes (acks, moves, closures) always get a share of the group.
 enum class Lane { send, change };
 
+// What the disk has left. Scarce: it belongs to acks (G17), so whoever can write less does.
+enum class Room { enough, scarce };
+
 // Sees the edges of each group, on the store's thread: for sums that are written once a group.
 class GroupHook {
  public:
   virtual ~GroupHook() = default;
-  virtual void before_commit(Connection& connection) = 0;
+  virtual void before_commit(Connection& connection, Room room) = 0;
   virtual void after_group(bool committed) = 0;
 };
 
@@ -129,7 +132,7 @@ class Store {
   bool queue_exceeds(std::size_t times) const;
   void take(Group& sends, Group& changes);
   void run_group(Group sends, Group changes);
-  Result<> commit(const Group& sends, const Group& changes);
+  Result<> commit(const Group& sends, const Group& changes, Room room);
   void acknowledge_too_soon(Group sends, Group changes);
   void survive_full_disk(Group& sends, Group& changes, std::vector<Finished>& finished);
   void finish(std::vector<Finished> finished);

@@ -472,7 +472,8 @@ TEST_F(StoreTest, TooManyBytesInTheQueueAreOverloadToo) {
 
 class CountingHook final : public GroupHook {
  public:
-  void before_commit(Connection& connection) override {
+  void before_commit(Connection& connection, Room now) override {
+    room = now;
     ++before;
     insert(connection, 1'000 + before);
   }
@@ -480,7 +481,33 @@ class CountingHook final : public GroupHook {
   int before = 0;
   int good = 0;
   int bad = 0;
+  Room room = Room::enough;
 };
+
+// G17
+TEST_F(StoreTest, HooksAreToldWhenWhatIsLeftBelongsToAcks) {
+  constexpr std::size_t kReserve = 64 * 1024;
+  open_with_reserve(kReserve);
+  CountingHook hook;
+  (*store_)->add_hook(hook);
+  ASSERT_TRUE(put(Lane::send, 1));
+  EXPECT_EQ(hook.room, Room::enough);
+  disk_.set_capacity(disk_.bytes_used());
+  while (put(Lane::change, 100 + hook.before) && hook.room == Room::enough) {
+  }
+  EXPECT_EQ(hook.room, Room::scarce);
+  EXPECT_TRUE(put(Lane::change, 100 + hook.before)) << "from the reserve";
+  EXPECT_EQ(hook.room, Room::scarce);
+  const int before = hook.before;
+  submit(Lane::send, 2);
+  submit(Lane::change, 100 + hook.before);
+  store_->settle();
+  EXPECT_EQ(hook.before, before + 1);
+  EXPECT_EQ(hook.room, Room::scarce);
+  disk_.set_capacity(disk_.bytes_used() + 4 * kReserve);
+  ASSERT_TRUE(put(Lane::send, 3));
+  EXPECT_EQ(hook.room, Room::enough);
+}
 
 TEST_F(StoreTest, HooksSeeTheEdgesOfEachGroup) {
   open();

@@ -32,7 +32,7 @@ struct Flags {
 
 struct Findings {
   std::vector<bus::RecipientRow> recipients;
-  bool clean_stop = true;
+  std::optional<bool> clean_stop;  // unknown if what tells it is damaged
   std::vector<std::string> problems;
 };
 
@@ -55,8 +55,8 @@ Findings examine(store::Connection& connection) {
     bus::BusState state = bus::MessageTables::load(connection);
     findings.clean_stop = state.clean_stop;
     findings.recipients = std::move(state.recipients);
-  } catch (const store::Fault&) {
-    if (findings.problems.empty()) throw;  // else it is among them
+  } catch (const store::Fault& fault) {
+    if (fault.kind() != store::FaultKind::corrupt || findings.problems.empty()) throw;  // else it is among them
   }
   std::sort(findings.recipients.begin(), findings.recipients.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -87,10 +87,8 @@ Findings examine_directory(const std::string& data) {
 
 void print_for_programs(const Findings& findings, const std::string& data) {
   json::Writer writer;
-  writer.object()
-      .field("data", data)
-      .field("clean", findings.problems.empty())
-      .field("lastStopWasClean", findings.clean_stop);
+  writer.object().field("data", data).field("clean", findings.problems.empty());
+  if (findings.clean_stop) writer.field("lastStopWasClean", *findings.clean_stop);
   writer.key("problems").array();
   for (const std::string& problem : findings.problems) writer.value(problem);
   writer.end().key("recipients").array();
@@ -112,7 +110,7 @@ void print_for_people(const Findings& findings, const std::string& data) {
                 static_cast<long long>(row.sums.live()), static_cast<long long>(row.sums.acked),
                 static_cast<long long>(row.sums.cancelled), static_cast<long long>(row.sums.expired),
                 static_cast<long long>(row.sums.dead));
-  std::printf("the last stop was %s\n", findings.clean_stop ? "clean" : "not clean");
+  if (findings.clean_stop) std::printf("the last stop was %s\n", *findings.clean_stop ? "clean" : "not clean");
   for (const std::string& problem : findings.problems) std::printf("problem: %s\n", problem.c_str());
   if (findings.problems.empty()) std::printf("clean\n");
 }
