@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useId, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useState } from "preact/hooks";
 import { useSurroundings } from "./context.ts";
 import { clockTime, exact, precise, punctuality } from "./times.ts";
 import type { Line } from "./types.ts";
@@ -27,7 +27,8 @@ export function TimeButton({ line }: { line: Line }): VNode {
   const id = useId();
   const said = Date.parse(line.saidAt);
 
-  useEffect(() => {
+  // Not useEffect: that would be after the next frame, and an Escape before it would be lost.
+  useLayoutEffect(() => {
     if (!open) return undefined;
     const onKey = (event: KeyboardEvent): void => {
       if (event.key === "Escape") setOpen(false);
