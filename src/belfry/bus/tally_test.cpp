@@ -206,7 +206,7 @@ TEST(Tally, AppendsWhileRoomIsScarce) {
   EXPECT_EQ(books.rows(), 1);
 }
 
-// Sends that need a row only are not refused for want of a page.
+// One group is refused for want of room for all; those after it need a row only.
 // G17
 TEST(Tally, AppendsAfterARefusal) {
   Books books(60);

@@ -301,6 +301,8 @@ void Store::maybe_checkpoint() {
   try {
     connection_->checkpoint();
     checkpoint_failing_ = false;
+    // Sends try it, too; but space may be freed while nobody sends.
+    if (!reserve_held_) reserve_held_ = reserve_->hold();
     const std::lock_guard lock(mutex_);
     ++statistics_.checkpoints;
   } catch (const Fault& fault) {

@@ -509,6 +509,26 @@ TEST_F(StoreTest, HooksAreToldWhenWhatIsLeftBelongsToAcks) {
   EXPECT_EQ(hook.room, Room::enough);
 }
 
+// G17
+TEST_F(StoreTest, RoomIsEnoughAgainWhenSpaceIsFreedThoughNobodySends) {
+  constexpr std::size_t kReserve = 64 * 1024;
+  SimulatedStore::Options options;
+  options.store.checkpoint_pages = 10;
+  options.reserve = std::make_unique<DiskReserve>(disk_, kReserve);
+  open(std::move(options));
+  CountingHook hook;
+  (*store_)->add_hook(hook);
+  disk_.set_capacity(disk_.bytes_used());
+  while (put(Lane::change, 100 + hook.before) && hook.room == Room::enough) {
+  }
+  ASSERT_EQ(hook.room, Room::scarce);
+
+  disk_.set_capacity(disk_.bytes_used() + 16 * kReserve);
+  for (int i = 0; i < 50 && hook.room == Room::scarce; ++i) ASSERT_TRUE(put(Lane::change, 100 + hook.before));
+
+  EXPECT_EQ(hook.room, Room::enough);
+}
+
 TEST_F(StoreTest, HooksSeeTheEdgesOfEachGroup) {
   open();
   CountingHook hook;
