@@ -1505,6 +1505,32 @@ class Commands(Case):
         self.assertEqual(server.end(), 1)
         self.assertIn("a newer Belfry has written it", server.log[0])
 
+    # G14
+    def test_data_of_an_older_belfry_is_brought_up_to_date_by_a_start_before_the_doctor_looks(self):
+        self.server.end()
+        database = sqlite3.connect(self.data / "belfry.db")
+        database.execute("UPDATE schema_version SET version = version - 1 WHERE part = 'bus'")
+        database.commit()
+        database.close()
+        said = self.belfry("doctor", "--data", str(self.data), code=1)
+        self.assertEqual(said.stdout, "")
+        self.assertIn("an older Belfry has written it", said.stderr)
+
+    # G14
+    def test_doctor_names_damage_of_what_tells_the_rest(self):
+        self.server.end()
+        database = sqlite3.connect(self.data / "belfry.db")
+        database.execute("INSERT INTO tally(changes) VALUES('7a')")
+        database.commit()
+        database.close()
+        said = json.loads(self.belfry("doctor", "--json", "--data", str(self.data), code=1).stdout)
+        self.assertFalse(said["clean"])
+        self.assertIn('the table "tally" holds what Belfry did not write', said["problems"])
+        self.assertNotIn("lastStopWasClean", said)
+        said = self.belfry("doctor", "--data", str(self.data), code=1).stdout
+        self.assertIn('problem: the table "tally" holds what Belfry did not write\n', said)
+        self.assertNotIn("the last stop was", said)
+
     def test_doctor_names_a_message_that_is_missing(self):
         sent = self.belfry("send", "--to", "worker", "--delay", "1h", "x").stdout.split()[0]
         self.server.end()

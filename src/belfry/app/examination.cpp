@@ -38,8 +38,8 @@ void check_versions(store::Connection& connection) {
     const int version = store::version_of(connection, part);
     if (version > 0 && version < newest)
       throw store::NotOurs(fmt::format(
-          "an older Belfry has written it (\"{}\" has version {}, this program makes {}); `belfry serve` with "
-          "this data brings it up to date",
+          "an older Belfry has written it (\"{}\" has version {}, this program makes {}); that one can check it, or "
+          "this one once it has started with it",
           part, version, newest));
   }
 }
