@@ -348,6 +348,9 @@ class RunTest(unittest.TestCase):
         connection.close()
         self.assertEqual((response.status, response.getheader("Content-Type")), (200, "image/png"))
         self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
+        shown = subprocess.run([http_test.BELFRY, "runs", "show", run, "--server", f"http://127.0.0.1:{self.server.port}"],
+                               capture_output=True, text=True, timeout=PATIENCE).stdout
+        self.assertIn(f"\n  http://127.0.0.1:{self.server.port}/v1/files/{run}.0.{name}\n", shown)
         folder = self.root / "data" / "files" / run / "0"
         (folder / "PIC.PNG").write_bytes(picture)
         self.assertIsNone(self.server.request("GET", f"/v1/files/{run}.0.PIC.PNG").headers.get("Content-Disposition"))

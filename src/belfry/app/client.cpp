@@ -33,6 +33,11 @@ std::string Client::server() const {
   return url ? url : "http://127.0.0.1:7171";
 }
 
+std::string Client::address(const std::string& target) const {
+  const std::string base = server();
+  return (base.ends_with('/') ? base.substr(0, base.size() - 1) : base) + target;
+}
+
 std::string Client::token() const {
   if (!token_file_.empty()) {
     const auto token = read_token_file(token_file_);

@@ -21,6 +21,8 @@ class Client {
   // Adds --server, --token-file and --json.
   void add_options(CLI::App& command);
   bool json() const { return json_; }
+  // Where a browser finds what the server has at `target`.
+  std::string address(const std::string& target) const;
   // From here on what the server refuses is thrown as a Refusal, too; kExitNoServer if it may do it later.
   void throw_refusals() { throws_ = true; }
 

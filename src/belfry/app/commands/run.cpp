@@ -199,13 +199,27 @@ void print_event(const Answer& event) {
   std::fflush(stdout);
 }
 
+// Where a browser finds what a plugin has left.
+void print_files(const Client& client, const std::string& run, const Answer& step) {
+  if (!step.text("aiName").starts_with("local__")) return;
+  for (const Answer& file : step.object("data").list("files")) {
+    const std::string name = file.text("name");
+    if (name.empty()) continue;
+    const std::string target =
+        fmt::format("/v1/files/{}.{}.{}", run, step.number("stepIndex"), net::percent_encoded(name));
+    std::printf("  %s\n", client.address(target).c_str());
+  }
+}
+
 // How it stands, and what it gave.
-void print_whole(const Answer& run) {
+void print_whole(const Client& client, const Answer& run) {
   print(picture(run));
-  for (const Answer& step : run.list("steps"))
-    if (step.has("data"))
-      std::printf("%s: %s\n", std::string(run::plain_name(step.text("aiName"))).c_str(),
-                  printable(step.raw("data")).c_str());
+  for (const Answer& step : run.list("steps")) {
+    if (!step.has("data")) continue;
+    std::printf("%s: %s\n", std::string(run::plain_name(step.text("aiName"))).c_str(),
+                printable(step.raw("data")).c_str());
+    print_files(client, run.text("runId"), step);
+  }
 }
 
 // Shows a run until it ends: as a picture that changes on a terminal, else line by line.
@@ -234,7 +248,7 @@ int follow(Flags& flags, const std::string& id) {
       painted = lines.size();
     } else if (pictures) {
       paint_over(painted);
-      print_whole(Answer(flags.client.get(target(id))));
+      print_whole(flags.client, Answer(flags.client.get(target(id))));
     }
     if (!status.empty()) return status == "completed" ? kExitDone : kExitRefused;
   }
@@ -279,7 +293,7 @@ void list(Flags& flags) {
 void show(Flags& flags) {
   const std::string answer = flags.client.get(target(flags.id));
   if (flags.client.json()) return print_json(answer);
-  print_whole(Answer(answer));
+  print_whole(flags.client, Answer(answer));
 }
 
 void cancel(Flags& flags) {
