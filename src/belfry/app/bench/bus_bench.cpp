@@ -29,6 +29,8 @@ void bench_sends(const Options& options) {
   Line("fdatasync").number("perSecond", syncs);
   Samples timer = probe_timer();
   Line("timerfd").number("p50Ms", timer.quantile_ms(0.5)).number("p99Ms", timer.quantile_ms(0.99));
+  const double bare = probe_store(scratch.path());
+  Line("bareStore").number("perSecond", bare).number("timesFdatasync", bare / syncs);
   Bus bus(scratch.path());
   add_recipients(bus, 1'000);
   std::uint64_t seed = 1;
@@ -43,6 +45,7 @@ void bench_sends(const Options& options) {
           .add("delayed", delayed)
           .number("perSecond", rate)
           .number("timesFdatasync", rate / syncs)
+          .number("timesBareStore", rate / bare)
           .number("p50Ms", latencies.quantile_ms(0.5))
           .number("p99Ms", latencies.quantile_ms(0.99));
     }

@@ -10,6 +10,8 @@
 #include <string>
 #include <system_error>
 
+#include "belfry/store/sqlite/sqlite_connection.h"
+
 namespace belfry::app::bench {
 namespace {
 
@@ -40,6 +42,39 @@ double probe_fdatasync(const std::filesystem::path& folder) {
   close(fd);
   std::filesystem::remove(path);
   return static_cast<double>(syncs) / seconds;
+}
+
+double probe_store(const std::filesystem::path& folder) {
+  static constexpr int kGroup = 1'000;
+  static constexpr int kPlaces = 28;
+  static constexpr int kLogPages = 1'000;
+  static constexpr Nanos kDuration = std::chrono::seconds{2};
+  const std::filesystem::path path = folder / "probe.db";
+  const std::string text(200, 'x');
+  std::int64_t messages = 0;
+  double seconds = 0;
+  {
+    const auto connection = store::sqlite::open({.path = path.string()});
+    connection->execute(
+        "CREATE TABLE said(id INTEGER PRIMARY KEY, recipient INTEGER, due INTEGER, created INTEGER, text TEXT);"
+        "CREATE TABLE due(place INTEGER, id INTEGER, due INTEGER, recipient INTEGER, PRIMARY KEY(place, id))"
+        " WITHOUT ROWID");
+    const Nanos start = elapsed_now();
+    while (elapsed_now() - start < kDuration) {
+      connection->run("BEGIN IMMEDIATE");
+      for (int i = 0; i < kGroup; ++i) {
+        const std::int64_t id = ++messages;
+        connection->run("INSERT INTO said VALUES(?1,?2,?3,?4,?5)", id, id % 1'000, start.count() + id, start.count(),
+                        text);
+        connection->run("INSERT INTO due VALUES(?1,?2,?3,?4)", id * 7919 % kPlaces, id, start.count() + id, id % 1'000);
+      }
+      connection->run("COMMIT");
+      if (connection->log_pages() >= kLogPages) connection->checkpoint();
+    }
+    seconds = static_cast<double>((elapsed_now() - start).count()) / 1e9;
+  }
+  for (const char* ending : {"", "-wal"}) std::filesystem::remove(path.string() + ending);
+  return static_cast<double>(messages) / seconds;
 }
 
 Samples probe_timer() {
