@@ -1491,13 +1491,16 @@ class Commands(Case):
         self.assertIn(str(self.data), done.splitlines()[0])
         self.assertEqual({file: file.read_bytes() for file in self.data.iterdir()}, before)
 
-    # G14
-    def test_data_of_a_newer_belfry_is_refused_by_the_doctor_as_by_a_start(self):
+    def end_and_alter(self, sql):
         self.server.end()
         database = sqlite3.connect(self.data / "belfry.db")
-        database.execute("UPDATE schema_version SET version = version + 1")
+        database.execute(sql)
         database.commit()
         database.close()
+
+    # G14
+    def test_data_of_a_newer_belfry_is_refused_by_the_doctor_as_by_a_start(self):
+        self.end_and_alter("UPDATE schema_version SET version = version + 1")
         said = self.belfry("doctor", "--data", str(self.data), code=1)
         self.assertEqual(said.stdout, "")
         self.assertIn("a newer Belfry has written it", said.stderr)
@@ -1507,22 +1510,14 @@ class Commands(Case):
 
     # G14
     def test_data_of_an_older_belfry_is_brought_up_to_date_by_a_start_before_the_doctor_looks(self):
-        self.server.end()
-        database = sqlite3.connect(self.data / "belfry.db")
-        database.execute("UPDATE schema_version SET version = version - 1 WHERE part = 'bus'")
-        database.commit()
-        database.close()
+        self.end_and_alter("UPDATE schema_version SET version = version - 1 WHERE part = 'bus'")
         said = self.belfry("doctor", "--data", str(self.data), code=1)
         self.assertEqual(said.stdout, "")
         self.assertIn("an older Belfry has written it", said.stderr)
 
     # G14
     def test_doctor_names_damage_of_what_tells_the_rest(self):
-        self.server.end()
-        database = sqlite3.connect(self.data / "belfry.db")
-        database.execute("INSERT INTO tally(changes) VALUES('7a')")
-        database.commit()
-        database.close()
+        self.end_and_alter("INSERT INTO tally(changes) VALUES('7a')")
         said = json.loads(self.belfry("doctor", "--json", "--data", str(self.data), code=1).stdout)
         self.assertFalse(said["clean"])
         self.assertIn('the table "tally" holds what Belfry did not write', said["problems"])
@@ -1533,11 +1528,7 @@ class Commands(Case):
 
     def test_doctor_names_a_message_that_is_missing(self):
         sent = self.belfry("send", "--to", "worker", "--delay", "1h", "x").stdout.split()[0]
-        self.server.end()
-        database = sqlite3.connect(self.data / "belfry.db")
-        database.execute("DELETE FROM message")
-        database.commit()
-        database.close()
+        self.end_and_alter("DELETE FROM message")
         said = self.belfry("doctor", "--data", str(self.data), code=1).stdout
         self.assertIn(f"for example message {sent}\n", said)
 
