@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import { useEffect, useMemo, useReducer, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useReducer, useState } from "preact/hooks";
 import { Avatar } from "./avatar.tsx";
 import { ClockBar, ConnectionBar, Notices } from "./bars.tsx";
 import { ChatList } from "./chat_list.tsx";
@@ -27,8 +27,14 @@ type Overlay = "newChat" | "settings" | "shortcuts" | undefined;
 
 function useStoreState(panel: Panel): State {
   const [, again] = useReducer((count: number) => count + 1, 0);
-  useEffect(() => panel.store.subscribe(() => again(undefined)), [panel]);
-  return panel.store.state;
+  const { state } = panel.store;
+  // Here and below not useEffect, which waits for the next frame: a change or a key would be lost until then.
+  useLayoutEffect(() => {
+    const stop = panel.store.subscribe(() => again(undefined));
+    if (panel.store.state !== state) again(undefined); // it changed while this page was built
+    return stop;
+  }, [panel]);
+  return state;
 }
 
 /** On a wide screen the drawer stays as it was left; elsewhere it lies over the conversation and starts closed. */
@@ -99,7 +105,7 @@ function shortcutOf(event: KeyboardEvent, panel: Panel, actions: Actions): (() =
 }
 
 function useShortcuts(panel: Panel, actions: Actions): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (document.querySelector("dialog[open]") || event.isComposing || event.defaultPrevented) return;
       if (event.key === "Escape" && actions.close()) return event.preventDefault();
@@ -139,7 +145,7 @@ function Main({ state, onLanguage }: { state: State; onLanguage: () => void }): 
     shortcuts: () => setOverlay("shortcuts"),
     close: closeAll,
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     setSearch(false);
     setMenu(false);
     setSends(0);
@@ -206,7 +212,7 @@ export function App({ panel }: { panel: Panel }): VNode {
   const state = useStoreState(panel);
   const [language, setLanguage] = useState(preferences.language);
   const surroundings = useMemo(() => surround(panel, language), [panel, language]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
   }, [language]);
   return (

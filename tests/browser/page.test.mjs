@@ -276,9 +276,18 @@ test("the interface speaks English and Chinese, by the browser and by choice", w
   await page.locator(".coming-item").getByText(/\d+ 秒后/).waitFor();
 
   await page.locator(".person").click();
+  await page.evaluate(() => {
+    window.languagesOfEnglish = [];
+    new MutationObserver(() => {
+      if (document.querySelector("dialog[open] h2")?.textContent === "Settings") {
+        window.languagesOfEnglish.push(document.documentElement.lang);
+      }
+    }).observe(document.body, { childList: true, characterData: true, subtree: true });
+  });
   await page.getByRole("radio", { name: "English" }).check();
   await page.getByRole("heading", { name: "Settings" }).waitFor();
-  assert.equal(await page.evaluate(() => document.documentElement.lang), "en");
+  const languages = await page.evaluate(() => window.languagesOfEnglish);
+  assert.deepEqual([...new Set(languages)], ["en"], "the page says its language with its words, not a frame later");
   await page.reload();
   await page.getByRole("textbox", { name: "Write a message" }).waitFor();
   await page.locator(".person").click();
