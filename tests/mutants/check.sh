@@ -3,6 +3,9 @@
 #
 #   tests/mutants/check.sh            all patches
 #   tests/mutants/check.sh D4 D12     those of these requirements, or of these names
+#   tests/mutants/check.sh --apply    whether all still apply, and name a test that there is; seconds, nothing is built
+#
+# A patch is applied by what it says, not by where it stood (apply.py): code that moves needs no new patch.
 #
 # A patch begins with two lines:
 #   # D4: what it breaks
@@ -21,6 +24,12 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root=$PWD
 
+apply_only=0
+if [[ ${1:-} == --apply ]]; then
+  apply_only=1
+  shift
+fi
+
 patches=()
 for patch in tests/mutants/*.patch; do
   [[ -e $patch ]] || continue
@@ -31,6 +40,12 @@ done
 if (( ${#patches[@]} == 0 )); then
   echo "no mutant fits: $*"
   exit 1
+fi
+
+if (( apply_only )); then
+  tests/mutants/apply.py "${patches[@]}" || exit 1
+  echo "${#patches[@]} mutants apply"
+  exit 0
 fi
 
 . tests/scratch_tree.sh
@@ -99,11 +114,8 @@ passes_unchanged() {
 ready=()
 for patch in "${patches[@]}"; do
   name=$(basename "$patch" .patch)
-  id=${name%%[!A-Z0-9]*}
-  if [[ -z $(field "$patch" "$id") || -z $(way_of "$patch") ]]; then
-    row "$name" "NO HEADER" "it needs the lines '# $id: …' and '# test: …', '# browser: …' or '# python: …' before the first diff"
-  elif ! git -C "$tree" apply --check "$patch" 2>"$log"; then
-    row "$name" "DOES NOT APPLY" "$(head -n 1 "$log")"
+  if ! tests/mutants/apply.py --tree "$tree" "$patch" >"$log"; then
+    row "$name" "DOES NOT APPLY" "$(sed 's/^[^ ]* *//;q' "$log")"
   elif ! passes_unchanged "$(way_of "$patch")"; then
     row "$name" "TEST FAILS" "without the mutant already, or no test fits: $(way_of "$patch")"
   else
@@ -116,7 +128,7 @@ done
 caught=0
 for patch in "${ready[@]}"; do
   name=$(basename "$patch" .patch)
-  git -C "$tree" apply "$patch"
+  tests/mutants/apply.py --write --tree "$tree" "$patch" >/dev/null
   # shellcheck disable=SC2046  # none or one word
   if ! compile $(target_of "$(way_of "$patch")"); then
     row "$name" "DOES NOT BUILD" "$(grep -m 1 'error:' "$log" || true)"
@@ -128,7 +140,7 @@ for patch in "${ready[@]}"; do
     row "$name" caught "$(field "$patch" "${name%%[!A-Z0-9]*}")"
     caught=$((caught + 1))
   fi
-  git -C "$tree" apply -R "$patch"
+  git -C "$tree" checkout --quiet -- .
 done
 echo "$caught of ${#patches[@]} mutants caught, in $SECONDS seconds"
 exit "$failed"
