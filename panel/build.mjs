@@ -1,5 +1,5 @@
-// Builds the panel into dist/ under fixed names, which the binary embeds. With --tests it bundles the unit tests instead,
-// so that they run on any Node that esbuild runs on.
+// Builds the panel into dist/ under fixed names, which the binary embeds. With --tests it bundles the unit tests and the
+// bench instead, so that they run on any Node that esbuild runs on.
 import { build } from "esbuild";
 import { cp, mkdir, readFile, readdir, rm } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
@@ -18,7 +18,7 @@ const common = {
 
 async function buildTests() {
   await rm("dist-tests", { recursive: true, force: true });
-  const names = (await readdir("src")).filter((name) => name.endsWith(".test.ts"));
+  const names = (await readdir("src")).filter((name) => /\.(test|bench)\.ts$/.test(name));
   await build({
     ...common,
     entryPoints: names.map((name) => `src/${name}`),

@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { useSurroundings } from "./context.ts";
+import { useEffect, useState } from "preact/hooks";
+import { pure, useSurroundings } from "./context.ts";
 import { Icon } from "./icons.tsx";
 import { readMarkdown, type Align, type Block, type Inline, type ListItem } from "./markdown.ts";
 
@@ -101,7 +101,6 @@ function Blocks({ blocks }: { blocks: readonly Block[] }): VNode {
   return <>{blocks.map((block, index) => <BlockView key={index} block={block} />)}</>;
 }
 
-export function Markdown({ text }: { text: string }): VNode {
-  const blocks = useMemo(() => readMarkdown(text), [text]);
-  return <Blocks blocks={blocks} />;
-}
+export const Markdown = pure(function Markdown({ text }: { text: string }): VNode {
+  return <Blocks blocks={readMarkdown(text)} />;
+});

@@ -5,7 +5,7 @@ import { pure, useSurroundings } from "./context.ts";
 import { ErrorBoundary } from "./error_boundary.tsx";
 import { Icon } from "./icons.tsx";
 import { questionOf } from "./log.ts";
-import { MessageText } from "./message_text.tsx";
+import { GrowingText, MessageText } from "./message_text.tsx";
 import type { Entry } from "./outbox.ts";
 import { TimeButton } from "./punctuality.tsx";
 import { QuickReplies } from "./quick_replies.tsx";
@@ -127,7 +127,7 @@ export const DraftMessage = pure(function DraftMessage({ draft }: { draft: Draft
       <div class="content">
         <Head name={draft.from}><span class="writing">{t("draft", { name: draft.from })}</span></Head>
         <div class="bubble" dir="auto">
-          <MessageText text={draft.text} />
+          <GrowingText text={draft.text} />
           <span class="dots" aria-hidden="true"><i /><i /><i /></span>
         </div>
         <StopButton draft={draft} />
