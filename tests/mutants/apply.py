@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TEST = re.compile(r"\s*(?:TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\s*\(\s*(\w+)\s*,\s*(\w*)")
+PANEL_TEST = re.compile(r'test\("([^"]+)"')
 # The least that may be left of a hunk: a lone brace stands in one place only by chance.
 LETTERS_LEAST = 10
 
@@ -74,6 +75,7 @@ class Tree:
         self.lines = {}
         self.places = defaultdict(list)  # a line without its indentation -> (file, number)
         self.tests = set()
+        self.panel_tests = set()
         listed = subprocess.run(["git", "-C", root, "ls-files"], check=True, capture_output=True, text=True).stdout
         for file in listed.splitlines():
             path = self.root / file
@@ -87,6 +89,9 @@ class Tree:
             for number, line in enumerate(lines):
                 self.places[line.strip()].append((file, number))
                 test = TEST.match(line)
+                part = PANEL_TEST.match(line) if file.startswith("panel/") else None
+                if part:
+                    self.panel_tests.add(part[1])
                 if test:
                     # A name that is too long for its line stands on the next one.
                     follow = lines[number + 1].strip() if number + 1 < len(lines) else ""
@@ -179,9 +184,11 @@ class Tree:
 def check_header(name, text, tree):
     head = text.split("diff --git")[0]
     identity = re.match(r"[A-Z0-9]*", name)[0]
-    way = re.search(r"^# (test|browser|python): *(\S.*)$", head, re.MULTILINE)
+    way = re.search(r"^# (test|browser|panel|python): *(\S.*)$", head, re.MULTILINE)
     if not way or not re.search(rf"^# {identity}: *\S", head, re.MULTILINE):
-        raise Unfit(f"it needs the lines '# {identity}: …' and '# test: …', '# browser: …' or '# python: …' before the first diff")
+        raise Unfit(f"it needs the lines '# {identity}: …' and '# test: …', '# browser: …', '# panel: …' or '# python: …' before the first diff")
+    if way[1] == "panel" and not any(re.search(way[2], test) for test in tree.panel_tests):
+        raise Unfit(f"no test of the panel's parts fits {way[2]}")
     if way[1] == "test":
         names = re.compile(way[2])
         if way[2].startswith(("^integration", "^crash", "^panel", "^browser", "^fuzz")):

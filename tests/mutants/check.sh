@@ -12,8 +12,10 @@
 #   # test: a regular expression for ctest -R
 # or, if it takes a browser to notice it, what tests/browser/run.sh is given behind the program:
 #   # browser: --test-name-pattern=twice lines.test.mjs
-# For those alone, BELFRY=build/release/belfry uses that program and builds only the panel. Or, for what is not compiled, a
-# script in tests/integration and its arguments; for those alone nothing is built:
+# For those alone, BELFRY=build/release/belfry uses that program and builds only the panel. Or, for a part of the panel that has a
+# test without a page, the name of that test; or, for what is not compiled, a script in tests/integration and its arguments. For
+# those alone nothing else is built:
+#   # panel: four times a second
 #   # python: plugins_test.py ImageDraw
 #
 # A mutant is caught if it builds and its test fails; one that does not build shows nothing, and fails the check like one
@@ -53,12 +55,13 @@ build=$tree/build/mutants
 log=$scratch/log
 
 field() { sed -n "/^diff --git/q;s/^# $2: *//p" "$1" | head -n 1; }
-# How a patch is to be noticed: "test …", "browser …" or "python …"; empty if it does not say.
-way_of() { sed -n '/^diff --git/q;s/^# \(test\|browser\|python\): */\1 /p' "$1" | head -n 1; }
+# How a patch is to be noticed: "test …", "browser …", "panel …" or "python …"; empty if it does not say.
+way_of() { sed -n '/^diff --git/q;s/^# \(test\|browser\|panel\|python\): */\1 /p' "$1" | head -n 1; }
 # What a way needs to be built. Tests of units have names like Suite.ItDoesThis, others begin small: fuzz.json, integration.http.
 target_of() {
   case $1 in
     'python '*) ;;
+    'panel '*) echo panel_parts ;;
     'browser '*) echo belfry ;;
     'test ^'[A-Z]* | 'test ^('[A-Z]*) echo belfry_tests ;;  # linking the other twenty programs takes longer than all the rest
     *) echo all ;;
@@ -71,6 +74,11 @@ if [[ "${targets[*]}" == belfry && -n ${BELFRY:-} ]]; then
   export BELFRY_SERVER_PANEL=$scratch/panel
 fi
 compile() {
+  local target others=()
+  for target in "$@"; do
+    if [[ $target == panel_parts ]]; then compile_panel_parts || return 1; else others+=("$target"); fi
+  done
+  set -- "${others[@]}"
   if (( $# == 0 )); then
     return 0
   elif [[ $program == "$build/belfry" ]]; then
@@ -79,11 +87,19 @@ compile() {
     "$tree/panel/build.sh" "$scratch/panel" >"$log" 2>&1
   fi
 }
+compile_panel_parts() {
+  need_npm_packages "$tree/panel" >"$log" 2>&1 && npm --prefix "$tree/panel" run --silent check >"$log" 2>&1 &&
+    npm --prefix "$tree/panel" run --silent build-tests >"$log" 2>&1
+}
 # A mutant that hangs is noticed, too.
 run_test() {
   local way=${1%% *} what=${1#* } arguments
   if [[ $way == test ]]; then
     ctest --test-dir "$build" -j2 --no-tests=error --timeout 300 -R "$what" >"$log" 2>&1
+    return
+  fi
+  if [[ $way == panel ]]; then
+    timeout 300 node --test --test-name-pattern="$what" "$tree"/panel/dist-tests/*.test.mjs >"$log" 2>&1 && ! grep -q '^# pass 0$' "$log"
     return
   fi
   read -ra arguments <<<"$what"
@@ -95,8 +111,14 @@ run_test() {
 }
 
 if (( ${#targets[@]} > 0 )); then echo "building the tests without a mutant"; fi
-if (( ${#targets[@]} > 0 )) && ! cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_FLAGS=-O1 -DBELFRY_TESTS=ON \
-  >"$log" 2>&1 || ! compile "${targets[@]}"; then
+# shellcheck source=../../cmake/packages.sh
+. cmake/packages.sh
+if [[ ${targets[*]} == panel_parts ]]; then
+  configure() { :; }
+else
+  configure() { cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_FLAGS=-O1 -DBELFRY_TESTS=ON >"$log" 2>&1; }
+fi
+if (( ${#targets[@]} > 0 )) && ! configure || ! compile "${targets[@]}"; then
   tail -n 40 "$log"
   exit 1
 fi
