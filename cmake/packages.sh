@@ -10,7 +10,7 @@ build_packages=(
   python3 curl
 )
 test_packages=(
-  libgtest-dev librapidcheck-dev clang-tidy-19 clang-format-19 strace openssl chromium fonts-noto-cjk
+  libgtest-dev librapidcheck-dev clang-tidy-19 clang-format-19 strace openssl chromium fonts-noto-cjk systemd
   libtest-json-schema-acceptance-perl
 )
 
