@@ -266,6 +266,51 @@ test("a draft grows in the page, survives a reload in its middle, and its final 
   await until("the draft is gone", async () => (await page.locator(".draft").count()) === 0);
 }));
 
+// G18
+test("a draft is read four times a second at most however often it grows, and what is said in its place stands there at once", withServer(async (server, context) => {
+  const session = await server.session();
+  const page = await openPanel(context, server, session);
+  await server.ok("POST", `/v1/sessions/${session}/drafts`, { from: "bot", draftId: "d", text: "**0**" });
+  await page.locator(".draft strong", { hasText: "0" }).waitFor();
+  await page.evaluate(() => {
+    window.shownAt = [];
+    new MutationObserver(() => {
+      const text = document.querySelector(".draft strong")?.textContent;
+      if (text !== undefined && text !== window.shownAt.at(-1)?.text) window.shownAt.push({ text, at: performance.now() });
+    }).observe(document.querySelector(".log"), { subtree: true, childList: true, characterData: true });
+  });
+
+  for (let count = 1; count <= 300; count++) {
+    await server.ok("POST", `/v1/sessions/${session}/drafts`, { from: "bot", draftId: "d", text: `**${count}**` });
+  }
+  await page.locator(".draft strong", { hasText: "300" }).waitFor();
+  const shown = await page.evaluate(() => window.shownAt);
+  assert.equal(shown.at(-1).text, "300");
+  assert.ok(shown.length < 300, `${shown.length} of 300 were shown`);
+  // A timer may be a little early by the page's clock, which is rounded.
+  for (const [place, { at }] of shown.entries()) assert.ok(place === 0 || at - shown[place - 1].at > 240, JSON.stringify(shown));
+
+  await server.ok("POST", `/v1/sessions/${session}/drafts`, { from: "bot", draftId: "d", text: "**301**" });
+  await server.say(session, { text: "**done**", draftId: "d" });
+  await bubble(page, 1).locator("strong", { hasText: "done" }).waitFor();
+  await until("the draft is gone", async () => (await page.locator(".draft").count()) === 0);
+}));
+
+// G18
+test("of messages that were made to keep the page busy nothing is lost", withServer(async (server, context) => {
+  const session = await server.session();
+  const page = await openPanel(context, server, session);
+  const texts = ["*a **b", "[a](", "> - ", "`a``", "|a|b|\n|-|-|\n", "*_"].map((piece) => piece.repeat(Math.floor(18_000 / piece.length)));
+  for (const [place, text] of texts.entries()) {
+    await server.say(session, text);
+    await bubble(page, place + 1).waitFor();
+  }
+  const letters = (text) => text.replaceAll(/[^\p{L}]/gu, "");
+  for (const [place, text] of texts.entries()) {
+    assert.equal(letters(await bubble(page, place + 1).locator(".bubble").innerText()).length, letters(text).length);
+  }
+}));
+
 // A3
 test("an agent that is writing can be told to stop, once and by keyboard too", withServer(async (server, context) => {
   const session = await server.session();
