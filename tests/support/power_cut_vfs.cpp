@@ -531,6 +531,22 @@ bool Disk::set_aside(std::size_t bytes) {
 
 void Disk::give_back() { impl_->aside = 0; }
 
+std::optional<std::string> Disk::contents(const std::string& name) const {
+  const auto found = impl_->durable_names.find(name);
+  return found == impl_->durable_names.end() ? std::nullopt : std::optional(found->second->durable);
+}
+
+void Disk::replace(const std::string& name, std::string contents) {
+  auto file = std::make_shared<File>();
+  file->seen = file->durable = std::move(contents);
+  impl_->seen_names[name] = impl_->durable_names[name] = std::move(file);
+}
+
+void Disk::take_away(const std::string& name) {
+  impl_->seen_names.erase(name);
+  impl_->durable_names.erase(name);
+}
+
 const Disk::Counters& Disk::counters() const { return impl_->counters; }
 
 std::size_t Disk::bytes_used() const { return impl_->used(); }

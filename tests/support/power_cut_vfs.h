@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "belfry/base/random.h"
@@ -55,6 +56,12 @@ class Disk {
   // Takes space away from the files, if there is as much: for a Reserve.
   bool set_aside(std::size_t bytes);
   void give_back();
+
+  // What the platter has of a file; nothing if there is no such file. And harm that comes from elsewhere: while nobody has it open,
+  // a file is put there as somebody left it, or taken away.
+  std::optional<std::string> contents(const std::string& name) const;
+  void replace(const std::string& name, std::string contents);
+  void take_away(const std::string& name);
 
   struct Counters {
     std::int64_t opens = 0;

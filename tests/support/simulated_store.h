@@ -34,6 +34,8 @@ class SimulatedStore {
  public:
   struct Options {
     store::sqlite::Synchronous synchronous = store::sqlite::Synchronous::full;
+    int cache_kib = 4096;
+    bool accept_loss = false;
     store::Options store;
     std::unique_ptr<store::Reserve> reserve;
     const char* tables = "CREATE TABLE IF NOT EXISTS row(id INTEGER PRIMARY KEY, body TEXT NOT NULL)";
@@ -42,7 +44,11 @@ class SimulatedStore {
   // Throws store::Fault if the disk fails meanwhile.
   explicit SimulatedStore(Disk& disk) : SimulatedStore(disk, Options()) {}
   SimulatedStore(Disk& disk, Options options) {
-    store::sqlite::Options file{.path = "belfry.db", .vfs = disk.vfs_name(), .synchronous = options.synchronous};
+    store::sqlite::Options file{.path = "belfry.db",
+                                .vfs = disk.vfs_name(),
+                                .synchronous = options.synchronous,
+                                .cache_kib = options.cache_kib,
+                                .accept_loss = options.accept_loss};
     auto connection = store::sqlite::open(file);
     connection->execute(options.tables);
     options.store.mode = store::Mode::inline_groups;

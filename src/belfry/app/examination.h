@@ -15,6 +15,9 @@ bool has_our_tables(store::Connection& connection);
 // for that of an older one, which a start brings up to date: only then there is what is examined.
 void check_versions(store::Connection& connection);
 
+// What is left where commits are missing, as the end of a sentence.
+std::string since_when(store::Connection& connection);
+
 // Parts whose tables are not there yet, because a start that was cut left them out, have no problems.
 std::vector<std::string> find_problems(store::Connection& connection);
 

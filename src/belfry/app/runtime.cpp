@@ -22,6 +22,7 @@
 #include "belfry/agent/roster.h"
 #include "belfry/agent/tools.h"
 #include "belfry/app/bundled.h"
+#include "belfry/app/examination.h"
 #include "belfry/app/timezone.h"
 #include "belfry/base/log.h"
 #include "belfry/base/random.h"
@@ -42,6 +43,7 @@
 #include "belfry/server/http_server.h"
 #include "belfry/store/fault_words.h"
 #include "belfry/store/file_reserve.h"
+#include "belfry/store/folder_lock.h"
 #include "belfry/store/sqlite/sqlite_connection.h"
 #include "belfry/store/store.h"
 #include "belfry/tool/builtin/builtin.h"
@@ -64,9 +66,24 @@ constexpr Millis kThinkingMax{3'600'000};
 // From the word that a plugin is to end to the moment at which it is made to: a little longer than its own grace.
 constexpr Nanos kPluginGrace = std::chrono::milliseconds{2'500};
 
+// What is left is read once more, as the doctor reads it: nothing is changed by it.
+std::string what_is_left(const std::string& data) {
+  try {
+    return since_when(*store::sqlite::open({.path = database_path(data), .read_only_check = true}));
+  } catch (const store::Fault&) {
+    return "";
+  }
+}
+
 Error error_of(const store::Fault& fault, const std::string& data) {
   if (fault.kind() == store::FaultKind::in_use)
     return {Errc::data_in_use, fmt::format("another Belfry is using the data in {}", data)};
+  if (const auto* lost = dynamic_cast<const store::LostCommits*>(&fault))
+    return {Errc::storage_failed,
+            fmt::format(
+                "the data in {} is not complete: {}{}. Put the files of a backup back (and take belfry.db-witness away "
+                "with the others), or start once with --accept-loss to go on with what is left",
+                data, lost->what(), what_is_left(data))};
   return {Errc::storage_failed, fmt::format("cannot open the data in {}: {}", data, store::in_plain_words(fault))};
 }
 
@@ -101,6 +118,26 @@ void raise_descriptor_limit() {
 
 std::string database_path(const std::string& data) { return data + "/belfry.db"; }
 
+// Whether the data's files are still in their place, once a second: whoever sends nothing learns of it, too.
+class FileWatch final : public DueSource {
+ public:
+  FileWatch(Clock& clock, store::Store& store) : store_(store), next_(clock.now().boot + kEvery) {}
+
+  std::optional<Due> next_due(const Now&) const override { return next_; }
+  Task<int> fire_due(Now now, int) override {
+    if (now.boot < next_) co_return 0;
+    next_ = now.boot + kEvery;
+    store_.look_at_files();
+    co_return 1;
+  }
+
+ private:
+  static constexpr Nanos kEvery = std::chrono::seconds{1};
+
+  store::Store& store_;
+  BootTime next_;
+};
+
 // Members in the order in which they need each other.
 struct Runtime::Parts {
   explicit Parts(Options given)
@@ -116,7 +153,9 @@ struct Runtime::Parts {
   RealClock clock;
   SystemRandom random;
   net::SocketClient client;
+  std::optional<store::FolderLock> lock;
   std::optional<store::Store> store;
+  std::optional<FileWatch> files;
   Timekeeper timekeeper;
   std::optional<bus::MessageBus> bus;
   std::optional<chat::Chats> chats;
@@ -181,11 +220,21 @@ Result<> Runtime::Parts::open_store() {
     flush();
     ::_exit(kExitBroken);
   };
+  BELFRY_TRY(store::FolderLock taken, store::FolderLock::take(options.data));
+  lock = std::move(taken);
   try {
     check_program(database_path(options.data));
-    auto connection = store::sqlite::open({.path = database_path(options.data)});
+    auto connection =
+        store::sqlite::open({.path = database_path(options.data), .accept_loss = options.accept_loss, .now_ms = [] {
+                               return to_ms(round_down(read_real_clocks().wall));
+                             }});
+    if (options.accept_loss)
+      log::warn("store.loss_accepted",
+                "acknowledged commits are missing, and that was accepted: what is left is served");
     auto reserve = std::make_unique<store::FileReserve>(options.data + "/reserve");
     store.emplace(context, std::move(connection), std::move(store_options), std::move(reserve));
+    files.emplace(clock, *store);
+    timekeeper.add(*files);
     bus.emplace(context, clock, random, *store, timekeeper,
                 bus::BusOptions{.retention = options.config.retention, .attempts_max = options.config.attempts_max});
     chats.emplace(context, clock, random, *store, *bus, timekeeper);
@@ -594,6 +643,7 @@ void Runtime::run() {
   Parts& parts = *parts_;
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on a file's size is a full disk
   parts.store->start();
   parts.bus->start();
   parts.chats->start();

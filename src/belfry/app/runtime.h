@@ -17,6 +17,7 @@ class Runtime {
     Config config;
     std::string data;   // the directory; created if need be
     std::string token;  // empty: none
+    bool accept_loss = false;  // serve what is left of data of which acknowledged commits are missing
     std::optional<llm::ClientOptions> model;
     std::function<void()> flush_log;
     std::function<void(const std::string& url)> ready;  // the server answers from here on

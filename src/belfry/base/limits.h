@@ -25,6 +25,9 @@ inline constexpr int kRecipientsMax = 100'000;
 // A group commit: larger ones delay their own callers more than they save.
 inline constexpr int kGroupRowsMax = 2'000;
 inline constexpr std::size_t kGroupBytesMax = 8u << 20;
+
+// What one job may change, in pages: they stay in memory until they are committed. Jobs that could do more go in slices.
+inline constexpr std::int64_t kJobBytesMax = 256 << 20;
 // What may wait for the disk before senders are told to come back later.
 inline constexpr int kStoreQueueMax = 20'000;
 inline constexpr std::size_t kStoreQueueBytesMax = 64u << 20;

@@ -74,6 +74,8 @@ const store::Migration kMigrations[] = {
     {6, "CREATE TABLE exempt(sequence INTEGER PRIMARY KEY, bucket INTEGER NOT NULL)"},
     {7, Tally::tables()},
     {8, kSumsIntoTally},
+    // No table: from here on the files carry digests and a witness, which an older program would leave behind (G22).
+    {9, ""},
 };
 
 constexpr std::int64_t kHourMs = 3'600'000;
@@ -224,7 +226,8 @@ BusState MessageTables::load(Connection& connection) {
   {
     auto rows = connection.query("SELECT last_sequence, ahead_ms, clean_stop FROM bus");
     if (!rows.next()) throw store::Fault(store::FaultKind::corrupt, "the table \"bus\" is empty");
-    state.last_sequence = rows.integer(0);
+    // After a loss, what is here is not all that was given out.
+    state.last_sequence = std::max(rows.integer(0), connection.given_out());
     state.ahead_ms = rows.integer(1);
     state.clean_stop = rows.integer(2) != 0;
   }
@@ -695,6 +698,7 @@ void MessageTables::before_commit(Connection& connection, store::Room room) {
     reserving_ = last_sequence_ + kSequencesReserved;
     connection.run("UPDATE bus SET last_sequence = ?1", reserving_);
   }
+  connection.note_given_out(std::max(reserved_, reserving_));
 }
 
 void MessageTables::after_group(bool committed) {

@@ -33,9 +33,11 @@ void StatusRoutes::add_to(Router& router) {
 
 Task<Response> StatusRoutes::health(Request) {
   json::Writer writer;
-  writer.object().field("status", stopping_ ? "stopping" : "ok").field("caughtUp", bus_.caught_up());
-  writer.field("version", BELFRY_VERSION);
-  co_return json_response(200, writer.end().take());
+  const auto damage = store_.damage();
+  writer.object().field("status", stopping_ ? "stopping" : damage ? "degraded" : "ok");
+  if (damage) writer.field("reason", *damage);
+  writer.field("caughtUp", bus_.caught_up()).field("version", BELFRY_VERSION);
+  co_return json_response(damage ? 503 : 200, writer.end().take());
 }
 
 Task<Response> StatusRoutes::metrics(Request) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "belfry/store/file_report.h"
+
 namespace belfry::store {
 
 enum class FaultKind {
@@ -18,6 +20,7 @@ enum class FaultKind {
   in_use,   // another process owns the data
   io,       // the disk said no: what was being committed is unknown
   corrupt,  // the file is not what we wrote
+  lost,     // it is, but less than what was acknowledged
   other,    // a mistake of ours
 };
 
@@ -30,6 +33,16 @@ class Fault : public std::exception {
  private:
   FaultKind kind_;
   std::string what_;
+};
+
+// Acknowledged commits are missing (G22). what() is for people already.
+class LostCommits final : public Fault {
+ public:
+  explicit LostCommits(const Loss& loss);
+  const Loss& loss() const { return loss_; }
+
+ private:
+  Loss loss_;
 };
 
 // A prepared statement, positions counted from 1 for parameters and from 0 for columns.
@@ -92,8 +105,25 @@ class Connection {
   virtual int log_pages() const = 0;
   // A commit failed: closing must not touch the files any more, the next start recovers them.
   virtual void abandon() = 0;
+  // Memory that pages take, changed ones among them. Beyond the cache's size there are changed ones only.
+  virtual std::int64_t page_bytes() const = 0;
+  // Whether changed pages may go to the log before their transaction is committed. They must not where savepoints are
+  // rolled back (docs/adr/0018); what rewrites whole tables needs it.
+  virtual void allow_spill(bool allowed) = 0;
   // The database's own check of its file: empty if all is well.
   virtual std::string integrity_problem() = 0;
+  virtual PageReport examine_pages() = 0;
+  // For looking at data only: what is missing of what was acknowledged. Who opens it to write gets LostCommits instead.
+  virtual std::optional<Loss> loss() const = 0;
+
+  // To be called before each COMMIT that is acknowledged to anybody.
+  virtual void prepare_commit() = 0;
+  // The files are still where they were opened. If not, what is written into them is nowhere for whoever starts next.
+  virtual bool in_place() const = 0;
+  // The highest id that anybody may have been given: noted with each commit, for the case that commits are lost.
+  virtual void note_given_out(std::int64_t id) = 0;
+  // What was noted; where commits were lost, some more than that.
+  virtual std::int64_t given_out() const = 0;
 
   // Runs one statement and returns the number of rows it changed.
   template <class... Values>

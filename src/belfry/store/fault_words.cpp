@@ -2,10 +2,25 @@
 
 #include <fmt/format.h>
 
+#include "belfry/base/time.h"
+
 namespace belfry::store {
 
+LostCommits::LostCommits(const Loss& loss) : Fault(FaultKind::lost, in_plain_words(loss)), loss_(loss) {}
+
+std::string in_plain_words(const Loss& loss) {
+  const std::string when = loss.last_ms > 0 ? fmt::format(", the last of {}", to_iso(wall_from_ms(loss.last_ms))) : "";
+  if (loss.other_data)
+    return fmt::format(
+        "belfry.db is not the database that belfry.db-witness belongs to: {} commits that were acknowledged{} "
+        "are not in it",
+        loss.commits, when);
+  return fmt::format("the log ends before what was acknowledged: {} {} missing{}", loss.commits,
+                     loss.commits == 1 ? "commit is" : "commits are", when);
+}
+
 std::string in_plain_words(const Fault& fault) {
-  if (dynamic_cast<const NotOurs*>(&fault)) return fault.what();
+  if (dynamic_cast<const NotOurs*>(&fault) || dynamic_cast<const LostCommits*>(&fault)) return fault.what();
   switch (fault.kind()) {
     case FaultKind::full: return "the disk is full";
     case FaultKind::in_use: return "another program is using it";

@@ -13,6 +13,8 @@ class NotOurs final : public Fault {
   explicit NotOurs(std::string what) : Fault(FaultKind::other, std::move(what)) {}
 };
 
+std::string in_plain_words(const Loss& loss);
+
 // What other faults say is made for the log: it quotes statements.
 std::string in_plain_words(const Fault& fault);
 

@@ -57,6 +57,8 @@ class Machine {
     disk_.cut_at(1 + below(below(2) ? 40 : 300));
     try {
       write_until_dark();
+    } catch (const LostCommits& lost) {
+      ADD_FAILURE() << lost.what() << ", seed " << seed_;
     } catch (const Fault&) {
       ++tally_.cuts_while_opening;
     }
@@ -121,6 +123,7 @@ class Machine {
     if (tally_.cuts % 16 == 0) {
       EXPECT_EQ(store->connection_before_start().integrity_problem(), "") << "seed " << seed_;
     }
+    EXPECT_EQ(store->connection_before_start().examine_pages().harmed, 0) << "seed " << seed_;
     std::int64_t lost = 0;
     for (const std::int64_t id : safe_) lost += found.contains(id) ? 0 : 1;
     tally_.lost += lost;

@@ -15,6 +15,10 @@ constexpr int kChangeShare = kGroupRowsMax / 4;
 // Acks and moves make room, so they are still taken when sends are refused; but no queue is without a bound.
 constexpr std::size_t kChangeQueueTimes = 2;
 
+constexpr const char* kTakenAway =
+    "the files of the data were moved, removed or replaced while the server was using them; what was sent last may not be in "
+    "those that are there now";
+
 // What is thrown and is no Fault is a mistake of ours in a job (or no memory): its group is refused like a faulty one.
 FaultKind kind_of(const std::exception& thrown) {
   const auto* fault = dynamic_cast<const Fault*>(&thrown);
@@ -192,6 +196,10 @@ void Store::run_group(Group sends, Group changes) {
   const Result<> outcome = refuse_sends ? Result<>(fail(Errc::disk_full, "")) : commit(sends, changes, room);
   if (!outcome && outcome.error().code == Errc::disk_full) {
     survive_full_disk(sends, changes, finished);
+  } else if (!outcome && !broken_ && sends.size() + changes.size() > 1) {
+    // Something in it met damaged data, or a mistake of ours: whoever came along is not to pay for it.
+    run_each_alone(sends, finished);
+    run_each_alone(changes, finished);
   } else {
     for (auto& work : sends) finished.push_back({std::move(work), outcome});
     for (auto& work : changes) finished.push_back({std::move(work), outcome});
@@ -210,12 +218,15 @@ Result<> Store::commit(const Group& sends, const Group& changes, Room room) {
     for (const auto& work : sends) work->apply(*connection_);
     for (const auto& work : changes) work->apply(*connection_);
     for (GroupHook* hook : hooks_) hook->before_commit(*connection_, room);
+    connection_->prepare_commit();
     committing = true;
     connection_->run("COMMIT");
+    if (!connection_->in_place()) throw Fault(FaultKind::io, kTakenAway);
     for (GroupHook* hook : hooks_) hook->after_group(true);
     return {};
   } catch (const std::exception& thrown) {
     for (GroupHook* hook : hooks_) hook->after_group(false);
+    note_damage(thrown);
     if (committing && kind_of(thrown) != FaultKind::full) {
       // Whether the group is on the disk cannot be known, and an fsync that failed is never retried.
       break_down(thrown.what());
@@ -244,6 +255,7 @@ void Store::acknowledge_too_soon(Group sends, Group changes) {
       }
     }
     for (GroupHook* hook : hooks_) hook->before_commit(*connection_, Room::enough);
+    connection_->prepare_commit();
     finish(std::move(finished));
     connection_->run("COMMIT");
     for (GroupHook* hook : hooks_) hook->after_group(true);
@@ -272,6 +284,35 @@ void Store::survive_full_disk(Group& sends, Group& changes, std::vector<Finished
   for (auto& work : changes) finished.push_back({std::move(work), outcome});
 }
 
+void Store::run_each_alone(Group& group, std::vector<Finished>& finished) {
+  for (auto& work : group) {
+    Group one;
+    one.push_back(std::move(work));
+    Result<> outcome = commit(one, {}, reserve_held_ ? Room::enough : Room::scarce);
+    finished.push_back({std::move(one.front()), std::move(outcome)});
+  }
+}
+
+void Store::note_damage(const std::exception& thrown) {
+  if (kind_of(thrown) != FaultKind::corrupt) return;
+  const std::lock_guard lock(mutex_);
+  if (damage_) return;
+  damage_ = "a part of the data is damaged and cannot be read; `belfry doctor` says which, once the server is stopped";
+  log::error("store.damaged", *damage_, {{"what", thrown.what()}});
+}
+
+std::optional<std::string> Store::damage() const {
+  const std::lock_guard lock(mutex_);
+  return damage_;
+}
+
+void Store::look_at_files() {
+  const auto look = [this](Connection& connection) {
+    if (!broken_ && !connection.in_place()) break_down(kTakenAway);
+  };
+  read_later(look, [](Result<>) {});
+}
+
 void Store::finish(std::vector<Finished> finished) {
   asio::post(kernel_, [alive = alive_, finished = std::move(finished)]() mutable {
     for (Finished& item : finished) {
@@ -286,6 +327,7 @@ void Store::run_read(Read read) {
   try {
     read.job(*connection_);
   } catch (const std::exception& thrown) {
+    note_damage(thrown);
     outcome = std::unexpected(error_of(thrown));
   }
   std::move_only_function<void()> answer = [alive = alive_, done = std::move(read.done),

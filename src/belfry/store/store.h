@@ -13,6 +13,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -75,6 +77,8 @@ struct Options {
   Mode mode = Mode::own_thread;
   // Pages in the log at which it is moved into the database. More is rarer, but each time takes longer.
   int checkpoint_pages = 1'000;
+  // What one closure may change, in pages.
+  std::int64_t job_bytes_max = kJobBytesMax;
   // For the control of the crash tests only: callers hear "done" too soon, and the harness must notice.
   bool acknowledge_before_commit = false;
   // For tests of what is said while a read is under way: true if it took the answer, which it calls later on the kernel's
@@ -114,6 +118,11 @@ class Store {
   void start();
   Statistics statistics() const;
   bool broken() const;
+  // What was found to be damaged first, in words for people; nothing if all that was read was whole (G22).
+  std::optional<std::string> damage() const;
+  // Breaks down if the files are not where they were opened: called before each group is answered, and by whoever knows
+  // the time now and then.
+  void look_at_files();
 
  private:
   struct Read {
@@ -136,6 +145,8 @@ class Store {
   void acknowledge_too_soon(Group sends, Group changes);
   void survive_full_disk(Group& sends, Group& changes, std::vector<Finished>& finished);
   void finish(std::vector<Finished> finished);
+  void run_each_alone(Group& group, std::vector<Finished>& finished);
+  void note_damage(const std::exception& thrown);
   void run_read(Read read);
   void maybe_checkpoint();
   void note(int rows, Nanos took);
@@ -159,6 +170,7 @@ class Store {
   bool checkpoint_failing_ = false;  // and that was said
   bool scheduled_ = false;
   bool started_ = false;
+  std::optional<std::string> damage_;
   Statistics statistics_;
 
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // posted completions outlive us only to find this false
@@ -167,11 +179,14 @@ class Store {
 
 namespace detail {
 
-// Runs `job` and undoes its traces if it refuses.
+// Runs `job` and undoes its traces if it refuses, or if it changed more than fits into memory beside others' changes.
 template <class T, class Job>
-Result<T> under_savepoint(Connection& connection, Job& job) {
+Result<T> under_savepoint(Connection& connection, Job& job, std::int64_t bytes_max = kJobBytesMax) {
   connection.run("SAVEPOINT job");
+  const std::int64_t before = connection.page_bytes();
   Result<T> result = job(connection);
+  if (result && connection.page_bytes() - before > bytes_max)
+    result = fail(Errc::too_large, "one change would rewrite more than the store takes at once; nothing was stored");
   if (!result) connection.run("ROLLBACK TO job");
   connection.run("RELEASE job");
   return result;
@@ -180,10 +195,10 @@ Result<T> under_savepoint(Connection& connection, Job& job) {
 template <class T, class Job>
 class Closure final : public Work {
  public:
-  Closure(Job job, int rows, std::size_t bytes, Resume<Result<T>> resume)
-      : job_(std::move(job)), rows_(rows), bytes_(bytes), resume_(std::move(resume)) {}
+  Closure(Job job, int rows, std::size_t bytes, std::int64_t job_bytes_max, Resume<Result<T>> resume)
+      : job_(std::move(job)), rows_(rows), bytes_(bytes), job_bytes_max_(job_bytes_max), resume_(std::move(resume)) {}
 
-  void apply(Connection& connection) override { result_ = under_savepoint<T>(connection, job_); }
+  void apply(Connection& connection) override { result_ = under_savepoint<T>(connection, job_, job_bytes_max_); }
   void done(Result<> outcome) override {
     if (!outcome) return resume_(std::unexpected(std::move(outcome).error()));
     resume_(std::move(result_));
@@ -195,6 +210,7 @@ class Closure final : public Work {
   Job job_;
   int rows_;
   std::size_t bytes_;
+  std::int64_t job_bytes_max_;
   Resume<Result<T>> resume_;
   Result<T> result_ = fail(Errc::storage_failed, "the job did not run");
 };
@@ -204,14 +220,16 @@ class Closure final : public Work {
 template <class T, class Job>
 Task<Result<T>> Store::write(Job job, int rows) {
   co_return co_await suspend<Result<T>>([this, &job, rows](Resume<Result<T>> resume) {
-    submit(Lane::change, std::make_unique<detail::Closure<T, Job>>(std::move(job), rows, 0, std::move(resume)));
+    submit(Lane::change, std::make_unique<detail::Closure<T, Job>>(std::move(job), rows, 0, options_.job_bytes_max,
+                                                                   std::move(resume)));
   });
 }
 
 template <class T, class Job>
 Task<Result<T>> Store::write_as_send(Job job, std::size_t bytes) {
   co_return co_await suspend<Result<T>>([this, &job, bytes](Resume<Result<T>> resume) {
-    submit(Lane::send, std::make_unique<detail::Closure<T, Job>>(std::move(job), 1, bytes, std::move(resume)));
+    submit(Lane::send, std::make_unique<detail::Closure<T, Job>>(std::move(job), 1, bytes, options_.job_bytes_max,
+                                                                 std::move(resume)));
   });
 }
 

@@ -178,7 +178,8 @@ TEST_F(StoreTest, RefusedClosureLeavesNoTraceAndHurtsNobody) {
   EXPECT_EQ(rows(), 2);
 }
 
-TEST_F(StoreTest, FaultyClosureRejectsItsGroupWithoutEffectAndTheNextGroupWorks) {
+// G22
+TEST_F(StoreTest, AClosureThatMeetsAFaultIsRefusedAloneAndWithoutEffect) {
   open();
   const auto faulty = [](Connection& c) -> Result<int> {
     insert(c, 1);
@@ -192,9 +193,9 @@ TEST_F(StoreTest, FaultyClosureRejectsItsGroupWithoutEffectAndTheNextGroupWorks)
   store_->settle();
 
   EXPECT_EQ(outcome->error().code, Errc::storage_failed);
-  EXPECT_EQ(code(outcomes_.at(0).second), Errc::storage_failed);
+  EXPECT_TRUE(outcomes_.at(0).second.has_value()) << "whoever was in the same group";
   EXPECT_FALSE((*store_)->broken());
-  EXPECT_EQ(rows(), 0);
+  EXPECT_EQ(rows(), 1);
   EXPECT_TRUE(put(Lane::send, 3));
 }
 
@@ -597,6 +598,55 @@ TEST_F(StoreTest, CallerThatWaitsWhenTheStoreGoesAwayIsEnded) {
 
   // The job holds one more, of course: the lambda above.
   EXPECT_EQ(witness.use_count(), 2);
+}
+
+// Changes more pages than the cache holds, twice, and then thinks better of it.
+Result<int> fill_the_cache_and_refuse(Connection& connection) {
+  connection.run("UPDATE row SET body = body || 'x' WHERE id < 600");
+  for (int i = 0; i < 2; ++i) connection.run("UPDATE row SET body = body || 'y' WHERE id BETWEEN 1000 AND 1600");
+  return fail(Errc::wrong_state, "not now");
+}
+
+// G1: changed pages that went to the log before their commit, and were rolled back, left frames there without checksums,
+// at which recovery ended.
+TEST_F(StoreTest, ARefusedJobThatIsLargerThanTheCacheEndsNoLog) {
+  SimulatedStore::Options options;
+  options.cache_kib = 200;
+  open(std::move(options));
+  const auto fill = [](Connection& c) -> Result<int> {
+    for (std::int64_t id = 1; id <= 2'000; ++id) insert(c, id, std::string(1'000, 'r'));
+    return 0;
+  };
+  ASSERT_TRUE(store_->wait((*store_)->write<int>(fill)));
+  std::optional<Result<int>> refused;
+  asio::co_spawn(store_->context(), (*store_)->write<int>(fill_the_cache_and_refuse),
+                 [&refused](std::exception_ptr, Result<int> outcome) { refused = std::move(outcome); });
+  submit(Lane::change, 10'001);
+  store_->settle();
+  ASSERT_TRUE(refused && !*refused);
+  ASSERT_TRUE(put(Lane::send, 10'002));
+
+  EXPECT_EQ(rows_after_reboot(), 2'002);
+}
+
+// G15
+TEST_F(StoreTest, AJobMayNotChangeMoreThanFitsIntoMemory) {
+  SimulatedStore::Options options;
+  options.store.job_bytes_max = 1 << 20;
+  open(std::move(options));
+  const auto insert_so_many = [](std::int64_t first, std::int64_t count) {
+    return [first, count](Connection& c) -> Result<int> {
+      for (std::int64_t id = first; id < first + count; ++id) insert(c, id, std::string(4'000, 'r'));
+      return 0;
+    };
+  };
+
+  EXPECT_TRUE(store_->wait((*store_)->write<int>(insert_so_many(1, 200))));
+  const auto refused = store_->wait((*store_)->write<int>(insert_so_many(1'000, 300)));
+
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::too_large);
+  EXPECT_EQ(rows(), 200);
 }
 
 // The same code on a thread of its own; ThreadSanitizer is the judge.

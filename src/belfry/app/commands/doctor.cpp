@@ -19,6 +19,7 @@
 #include "belfry/base/json.h"
 #include "belfry/bus/message_tables.h"
 #include "belfry/store/fault_words.h"
+#include "belfry/store/folder_lock.h"
 #include "belfry/store/sqlite/sqlite_connection.h"
 
 namespace belfry::app {
@@ -34,6 +35,7 @@ struct Findings {
   std::vector<bus::RecipientRow> recipients;
   std::optional<bool> clean_stop;  // unknown if what tells it is damaged
   std::vector<std::string> problems;
+  store::PageReport pages;
 };
 
 // A database as Belfry makes them, told by its first bytes: SQLite is not even asked about another program's file, for
@@ -51,6 +53,7 @@ bool looks_like_ours(const std::string& path) {
 Findings examine(store::Connection& connection) {
   Findings findings;
   findings.problems = find_problems(connection);
+  findings.pages = connection.examine_pages();
   try {
     bus::BusState state = bus::MessageTables::load(connection);
     findings.clean_stop = state.clean_stop;
@@ -67,20 +70,26 @@ Findings examine(store::Connection& connection) {
   refuse(Errc::not_found, fmt::format("there is no Belfry data in {}", data));
 }
 
+[[noreturn]] void refuse_in_use(const std::string& data) {
+  refuse(Errc::data_in_use, fmt::format("a server is using the data in {}; stop it first", data));
+}
+
 Findings examine_directory(const std::string& data) {
   const std::string path = database_path(data);
   if (::access(path.c_str(), R_OK) != 0 && errno != ENOENT && errno != ENOTDIR)
     refuse(Errc::storage_failed,
            fmt::format("cannot read the data in {}: {}", data, std::generic_category().message(errno)));
   if (!looks_like_ours(path)) refuse_no_data(data);
+  // Where a file system knows no locks, no server can have started either.
+  const auto lock = store::FolderLock::take(data);
+  if (!lock && lock.error().code == Errc::data_in_use) refuse_in_use(data);
   try {
     const auto connection = store::sqlite::open({.path = path, .read_only_check = true});
     if (!has_our_tables(*connection)) refuse_no_data(data);
     check_versions(*connection);
     return examine(*connection);
   } catch (const store::Fault& fault) {
-    if (fault.kind() == store::FaultKind::in_use)
-      refuse(Errc::data_in_use, fmt::format("a server is using the data in {}; stop it first", data));
+    if (fault.kind() == store::FaultKind::in_use) refuse_in_use(data);
     refuse(Errc::storage_failed, fmt::format("cannot read the data in {}: {}", data, store::in_plain_words(fault)));
   }
 }
@@ -89,6 +98,7 @@ void print_for_programs(const Findings& findings, const std::string& data) {
   json::Writer writer;
   writer.object().field("data", data).field("clean", findings.problems.empty());
   if (findings.clean_stop) writer.field("lastStopWasClean", *findings.clean_stop);
+  writer.key("pages").object().field("all", findings.pages.pages).field("checked", findings.pages.covered).end();
   writer.key("problems").array();
   for (const std::string& problem : findings.problems) writer.value(problem);
   writer.end().key("recipients").array();
@@ -111,6 +121,11 @@ void print_for_people(const Findings& findings, const std::string& data) {
                 static_cast<long long>(row.sums.cancelled), static_cast<long long>(row.sums.expired),
                 static_cast<long long>(row.sums.dead));
   if (findings.clean_stop) std::printf("the last stop was %s\n", *findings.clean_stop ? "clean" : "not clean");
+  if (findings.pages.covered < findings.pages.pages)
+    std::printf(
+        "%lld of %lld pages have no digest yet and could not be checked: they get one when they are written next\n",
+        static_cast<long long>(findings.pages.pages - findings.pages.covered),
+        static_cast<long long>(findings.pages.pages));
   for (const std::string& problem : findings.problems) std::printf("problem: %s\n", problem.c_str());
   if (findings.problems.empty()) std::printf("clean\n");
 }

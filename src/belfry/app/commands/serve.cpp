@@ -30,6 +30,7 @@ struct Flags {
   std::vector<std::string> plugins;
   std::string log_level;
   std::string log_format;
+  bool accept_loss = false;
   bool json = false;
 };
 
@@ -112,6 +113,7 @@ void serve(const Flags& flags) {
   Runtime runtime({.config = config,
                    .data = *data,
                    .token = std::move(token),
+                   .accept_loss = flags.accept_loss,
                    .model = std::move(*model),
                    .flush_log = [&log] { log.flush(); },
                    .ready = [json = flags.json](const std::string& url) { print_ready(url, json); }});
@@ -159,6 +161,8 @@ void add_serve(CLI::App& app) {
       ->type_name("debug|info|warn|error");
   command->add_option("--log-format", flags->log_format, "Lines for people or for programs [terminal on a terminal]")
       ->type_name("auto|json|terminal");
+  command->add_flag("--accept-loss", flags->accept_loss,
+                    "Serve what is left of data of which acknowledged messages are missing; refused where nothing is");
   command->add_flag("--json", flags->json, "Print the line that says it is ready as JSON");
   command->footer(
       "When the server is ready it prints one line with its address; everything else is logged to stderr.\n"

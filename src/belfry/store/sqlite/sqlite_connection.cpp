@@ -1,6 +1,7 @@
 #include "belfry/store/sqlite/sqlite_connection.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <system_error>
@@ -9,11 +10,25 @@
 #include <fmt/format.h>
 
 #include "belfry/base/assert.h"
+#include "belfry/base/log.h"
+#include "belfry/store/fault_words.h"
+#include "belfry/store/sqlite/checked_files.h"
 
 namespace belfry::store::sqlite {
 namespace {
 
+const Migration kMigrations[] = {
+    {1,
+     "CREATE TABLE epoch(id INTEGER PRIMARY KEY CHECK(id = 1), data INTEGER NOT NULL, number INTEGER NOT NULL,"
+     " nonce INTEGER NOT NULL, base INTEGER NOT NULL, commits INTEGER NOT NULL);"
+     "INSERT INTO epoch VALUES(1, random(), 1, random(), 0, 0)"},
+};
+
+// Beyond what was noted last: commits that no note has seen may have given out more.
+constexpr std::int64_t kGivenOutMargin = 1 << 24;
+
 FaultKind kind_of(int code) {
+  if (code == SQLITE_IOERR_DATA) return FaultKind::corrupt;
   switch (code & 0xff) {
     case SQLITE_FULL: return FaultKind::full;
     case SQLITE_BUSY:
@@ -97,33 +112,88 @@ std::string immutable_name(const std::string& path) {
   return name + "?immutable=1";
 }
 
+std::optional<Epoch> read_epoch(sqlite3* db) {
+  SqliteStatement table(db, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'epoch'");
+  if (!table.step()) return std::nullopt;
+  SqliteStatement row(db, "SELECT data, number, nonce, base, commits FROM epoch");
+  if (!row.step()) return std::nullopt;
+  return Epoch{.data = row.integer(0),
+               .number = row.integer(1),
+               .nonce = row.integer(2),
+               .base = row.integer(3),
+               .commits = row.integer(4)};
+}
+
+// The epoch that the database file has by itself, without its log.
+struct EpochInFile {
+  bool readable = false;  // not in the middle of being moved there from the log
+  std::optional<Epoch> epoch;
+};
+
+EpochInFile epoch_in_file(const Options& options) {
+  sqlite3* db = nullptr;
+  EpochInFile found;
+  try {
+    const int code = sqlite3_open_v2(immutable_name(options.path).c_str(), &db,
+                                     SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
+                                     options.vfs.empty() ? nullptr : options.vfs.c_str());
+    if (code == SQLITE_OK) found = {.readable = true, .epoch = read_epoch(db)};
+  } catch (const Fault&) {
+    found = {};
+  }
+  sqlite3_close(db);
+  return found;
+}
+
+// A file as a path finds it.
+struct Identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const Identity&) const = default;
+};
+
+std::optional<Identity> identity_of(const std::string& path) {
+  struct stat found{};
+  if (::stat(path.c_str(), &found) != 0) return std::nullopt;
+  return Identity{found.st_dev, found.st_ino};
+}
+
 class SqliteConnection final : public Connection {
  public:
-  explicit SqliteConnection(const Options& options) {
-    const bool alone = options.read_only_check && options.vfs.empty() && !has_log(options.path);
+  explicit SqliteConnection(const Options& options)
+      : options_(options),
+        files_(options.vfs, options.path),
+        database_path_(options.path),
+        log_path_(options.path + "-wal") {
+    const bool writing = !options.read_only_check;
+    if (!files_.open_witness(writing) && writing)
+      log::warn("store.no_witness", "belfry.db-witness cannot be opened: a log that is harmed will not be noticed");
+    const auto witness = files_.read_witness();
+    const bool log_is_stale = witness && files_.log_is_stale(*witness);
+    if (log_is_stale && writing) drop_log();
+    const bool alone = !writing && (log_is_stale || (options.vfs.empty() && !has_log(options.path)));
     const int access = alone                     ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
                        : options.read_only_check ? SQLITE_OPEN_READWRITE
                                                  : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     const std::string name = alone ? immutable_name(options.path) : options.path;
-    const int code = sqlite3_open_v2(name.c_str(), &db_, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-                                     options.vfs.empty() ? nullptr : options.vfs.c_str());
+    const int code =
+        sqlite3_open_v2(name.c_str(), &db_, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, files_.name());
     try {
       if (code != SQLITE_OK) raise(db_, code, fmt::format("cannot open {}", options.path));
       if (options.read_only_check) {
         configure_for_reading();
       } else {
-        configure(options);
+        configure();
       }
+      compare(witness);
+      if (!options.read_only_check) begin();
     } catch (...) {
-      sqlite3_close(db_);
+      close(Ending::as_it_was);
       throw;
     }
   }
 
-  ~SqliteConnection() override {
-    statements_.clear();
-    sqlite3_close(db_);
-  }
+  ~SqliteConnection() override { close(abandoned_ ? Ending::as_it_was : Ending::clean); }
 
   Statement& prepared(const char* sql) override {
     auto& slot = statements_[sql];
@@ -144,12 +214,44 @@ class SqliteConnection final : public Connection {
     const int code = sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved);
     if (code != SQLITE_OK) raise(db_, code, "checkpoint");
     log_pages_ = 0;
+    if (moved == in_log && in_log > 0) note_moved(in_log);
     return in_log;
   }
 
   int log_pages() const override { return log_pages_; }
 
-  void abandon() override { sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr); }
+  void abandon() override {
+    abandoned_ = true;
+    sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  }
+
+  std::int64_t page_bytes() const override {
+    int now = 0;
+    int most = 0;
+    sqlite3_db_status(db_, SQLITE_DBSTATUS_CACHE_USED, &now, &most, 0);
+    return now;
+  }
+
+  void allow_spill(bool allowed) override {
+    execute(allowed ? "PRAGMA cache_spill = ON" : "PRAGMA cache_spill = OFF");
+    if (!allowed) expect("PRAGMA cache_spill", "0");
+  }
+
+  PageReport examine_pages() override { return files_.examine_pages(files_.walk_log(std::nullopt)); }
+  std::optional<Loss> loss() const override { return loss_; }
+
+  void prepare_commit() override {
+    epoch_changes_ = epoch_is_over_;
+    if (epoch_changes_) write_epoch();
+  }
+
+  bool in_place() const override {
+    if (!options_.vfs.empty()) return true;  // files of a test, without a folder
+    return identity_of(database_path_) == database_ && identity_of(log_path_) == log_;
+  }
+
+  void note_given_out(std::int64_t id) override { given_out_ = std::max(given_out_, id); }
+  std::int64_t given_out() const override { return given_out_; }
 
   std::string integrity_problem() override {
     std::string problem;
@@ -161,7 +263,25 @@ class SqliteConnection final : public Connection {
   }
 
  private:
-  void configure(const Options& options) {
+  enum class Ending { clean, as_it_was };
+
+  void close(Ending ending) {
+    if (ending == Ending::as_it_was) {
+      abandon();
+    } else if (!options_.read_only_check) {
+      try {
+        checkpoint();
+      } catch (const Fault& fault) {
+        log::warn("store.checkpoint_failed", "the log could not be moved into the database; the next start reads it",
+                  {{"what", fault.what()}});
+      }
+    }
+    statements_.clear();
+    sqlite3_close(db_);
+  }
+
+  void configure() {
+    const Options& options = options_;
     // Exclusive from the first access: a second server fails at once, and no shared-memory file is needed.
     execute("PRAGMA locking_mode = EXCLUSIVE");
     expect("PRAGMA journal_mode = WAL", "wal");
@@ -169,6 +289,7 @@ class SqliteConnection final : public Connection {
     expect("PRAGMA synchronous", options.synchronous == Synchronous::full ? "2" : "1");
     execute("PRAGMA wal_autocheckpoint = 0");  // the group commit checkpoints when its callers have been answered
     execute(fmt::format("PRAGMA cache_size = -{}", options.cache_kib));
+    allow_spill(false);
     execute("PRAGMA secure_delete = OFF");
     execute("PRAGMA temp_store = MEMORY");
     // Keep the log file at its size: overwriting written blocks syncs faster than growing a file.
@@ -176,12 +297,116 @@ class SqliteConnection final : public Connection {
     sqlite3_wal_hook(
         db_,
         [](void* self, sqlite3*, const char*, int pages) {
-          static_cast<SqliteConnection*>(self)->log_pages_ = pages;
+          static_cast<SqliteConnection*>(self)->committed(pages);
           return SQLITE_OK;
         },
         this);
     // The lock is taken by the first write, not by opening.
     execute("BEGIN IMMEDIATE; COMMIT");
+  }
+
+  // Whether what is there is all that was acknowledged, and whether the files belong together.
+  void compare(const std::optional<Witness>& witness) {
+    const bool writing = !options_.read_only_check;
+    epoch_ = read_epoch(db_);
+    const EpochInFile in_file = files_.has_log() ? epoch_in_file(options_) : EpochInFile{true, epoch_};
+    if (in_file.readable && !fits(in_file.epoch, epoch_))
+      throw NotOurs(
+          "belfry.db and belfry.db-wal are from different times and cannot be read together. Put back the file that lay "
+          "beside either of them, for example both of one backup");
+    const LogWalk log = files_.walk_log(witness ? std::optional(witness->last) : std::nullopt);
+    log_is_empty_ = log.commits == 0;
+    commits_ = (epoch_ ? epoch_->commits : 0) + log.commits;
+    if (witness) note_witness(*witness, log.reaches);
+    if (writing && loss_ && !options_.accept_loss) throw LostCommits(*loss_);
+    if (writing && !loss_ && options_.accept_loss) throw NotOurs("nothing is lost: start without --accept-loss");
+
+    const bool digests_fit = witness && epoch_ && !loss_ && describes(*witness, *epoch_);
+    if (!digests_fit && writing) files_.forget_digests();
+    if (!digests_fit && !writing) return;
+    files_.check_pages(page_size());
+    execute("PRAGMA shrink_memory");  // what has been read so far was not checked
+  }
+
+  void drop_log() {
+    log::warn("store.log_dropped", "the log was harmed, but all of it is in the database already: it is begun anew");
+    files_.drop_log();
+  }
+
+  void note_witness(const Witness& witness, bool reached) {
+    loss_ = missing(witness, {.epoch = epoch_, .commits = commits_, .reaches = reached});
+    given_out_ = witness.given_out + (loss_ ? kGivenOutMargin : 0);
+    last_epoch_ = witness.epoch;
+    base_ = loss_ ? 0 : witness.base;
+  }
+
+  std::int64_t page_size() {
+    SqliteStatement size(db_, "PRAGMA page_size");
+    return size.step() ? size.integer(0) : 0;
+  }
+
+  void begin() {
+    const bool had_epoch = epoch_.has_value();
+    migrate(*this, "store", std::begin(kMigrations), std::end(kMigrations));
+    if (!had_epoch) epoch_ = read_epoch(db_);
+    // What is left goes into the database file, so that the digests and the next witness begin with it.
+    if (loss_) checkpoint();
+    // A log without a commit: the next one begins a new life of it.
+    if (had_epoch && (log_is_empty_ || loss_)) begin_epoch();
+    database_ = identity_of(database_path_);
+    log_ = identity_of(log_path_);
+  }
+
+  void begin_epoch() {
+    epoch_is_over_ = true;
+    execute("BEGIN IMMEDIATE");
+    prepare_commit();
+    execute("COMMIT");
+  }
+
+  void write_epoch() {
+    next_epoch_ = {.data = epoch_->data,
+                   .number = std::max(epoch_->number, last_epoch_) + 1,
+                   .nonce = 0,
+                   .base = epoch_->nonce,
+                   .commits = commits_};
+    run("UPDATE epoch SET number = ?1, base = nonce, nonce = random(), commits = ?2", next_epoch_.number, commits_);
+    auto rows = query("SELECT nonce FROM epoch");
+    BELFRY_ASSERT(rows.next());
+    next_epoch_.nonce = rows.integer(0);
+  }
+
+  // A commit is durable, and nobody has been told yet.
+  void committed(int pages) {
+    log_pages_ = pages;
+    ++commits_;
+    if (std::exchange(epoch_changes_, false)) {
+      epoch_ = next_epoch_;
+      epoch_is_over_ = false;
+    }
+    if (!epoch_ || options_.synchronous != Synchronous::full) return;
+    if (const auto place = files_.place_in_log(pages)) write_witness(*place, false);
+  }
+
+  // The database file has everything. That is noted for good before the log begins anew over what it has now.
+  void note_moved(int pages) {
+    if (!epoch_) return;
+    epoch_is_over_ = true;
+    base_ = epoch_->nonce;
+    if (options_.synchronous != Synchronous::full) return;
+    write_witness(files_.place_in_log(pages).value_or(LogPlace{}), true);
+    files_.sync_witness();
+  }
+
+  void write_witness(const LogPlace& last, bool moved) {
+    files_.write_witness({.data = epoch_->data,
+                          .epoch = epoch_->number,
+                          .base = base_,
+                          .commits = commits_,
+                          .given_out = given_out_,
+                          .at_ms = options_.now_ms ? options_.now_ms() : 0,
+                          .last = last,
+                          .moved = moved});
   }
 
   // Not SQLITE_OPEN_READONLY: the lock that keeps a server out needs a file that could be written to.
@@ -205,9 +430,27 @@ class SqliteConnection final : public Connection {
     if (got != wanted) throw Fault(FaultKind::io, fmt::format("{} answered {} instead of {}", sql, got, wanted));
   }
 
+  Options options_;
+  CheckedFiles files_;
+  std::string database_path_;
+  std::string log_path_;
+  std::optional<Identity> database_;
+  std::optional<Identity> log_;
   sqlite3* db_ = nullptr;
   std::unordered_map<const char*, std::unique_ptr<SqliteStatement>> statements_;
   int log_pages_ = 0;
+  bool abandoned_ = false;
+
+  std::optional<Loss> loss_;
+  std::optional<Epoch> epoch_;
+  Epoch next_epoch_;
+  bool epoch_is_over_ = false;   // the next commit begins another
+  bool epoch_changes_ = false;   // with the commit that is being made
+  std::int64_t last_epoch_ = 0;  // that the witness has seen
+  std::int64_t base_ = 0;        // the epoch's nonce in the database file
+  std::int64_t commits_ = 0;
+  std::int64_t given_out_ = 0;
+  bool log_is_empty_ = false;
 };
 
 }  // namespace
