@@ -15,6 +15,8 @@ namespace belfry::server {
 
 // A head is a few hundred bytes; 16 KiB leave room for cookies and tokens and are nothing to hold.
 inline constexpr std::size_t kHeadBytesMax = 16u << 10;
+// The lines in front of chunks and the fields behind the last one, together: nobody here has anything to say there.
+inline constexpr std::size_t kChunkTextBytesMax = 16u << 10;
 
 struct ParseProblem {
   Error error;
