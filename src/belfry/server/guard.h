@@ -29,6 +29,10 @@ class Guard {
   // The token alone, as somebody wrote it.
   Result<> check_token(std::string_view token) const;
   bool needs_token() const { return !token_.empty(); }
+  // The token that is needed was shown.
+  bool has_token(const Request& request) const {
+    return needs_token() && check_authorization(request.authorization).has_value();
+  }
 
  private:
   bool knows(std::string_view host) const;

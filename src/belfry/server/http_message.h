@@ -47,6 +47,8 @@ struct Request {
   bool expects_continue = false;
   std::string body;
   ClientWatch* watch = nullptr;  // lives as long as the request is handled
+  // For a handler that finds out by itself who sent this: from here on it is no stranger's. Set where that is so.
+  std::function<void()> proved;
 };
 
 struct Header {
@@ -91,6 +93,8 @@ class Socket {
   virtual Task<void> drained() = 0;
   // Says why, and ends.
   virtual void close(int code, std::string_view reason) = 0;
+  // Its client has said who it is, and why that is to be believed: the bounds of strangers no longer hold.
+  virtual void proved() = 0;
 };
 
 std::string_view reason_phrase(int status);

@@ -103,6 +103,7 @@ Task<bool> Hub::greet(std::shared_ptr<Client> client) {
     co_return refuse(kUnauthorized, allowed.error().detail);
   if (!chats_.is_person(hello->person))
     co_return refuse(kBadFrame, fmt::format("there is no person \"{}\"", hello->person.substr(0, kIdBytesMax)));
+  socket.proved();
   client->person = hello->person;
   clients_.insert(client);
   by_person_[client->person].insert(client);

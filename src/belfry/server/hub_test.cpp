@@ -49,6 +49,8 @@ class TestSocket final : public Socket {
     end();
   }
 
+  void proved() override { trusted = true; }
+
   void say(std::string text) {
     incoming_.push_back(std::move(text));
     wake();
@@ -71,6 +73,7 @@ class TestSocket final : public Socket {
 
   std::vector<std::string> frames;
   int close_code = 0;
+  bool trusted = false;
   std::string close_reason;
 
  private:
@@ -311,11 +314,13 @@ TEST_F(HubTest, WithoutTheTokenNothingIsHeard) {
     panels.say(socket, hello);
     EXPECT_EQ(socket.close_code, 4401);
     EXPECT_TRUE(socket.frames.empty());
+    EXPECT_FALSE(socket.trusted);
   }
   TestSocket& socket = panels.connect();
   panels.say(socket,
              fmt::format(R"({{"op":"hello","token":"secret","person":"ann","sessions":[{{"id":"{}"}}]}})", session));
   EXPECT_EQ(socket.seqs().size(), 1u);
+  EXPECT_TRUE(socket.trusted);
 }
 
 TEST_F(HubTest, WhoeverDoesNotBeginWithAHelloIsSentAway) {

@@ -52,6 +52,7 @@ class RequestParser::Impl final : public http::basic_parser<true> {
   std::size_t body_bytes_max = 0;
   std::size_t body_bytes = 0;
   std::size_t extension_bytes = 0;  // of all chunks so far
+  std::size_t head_bytes = 0;
   int version = 11;
   bool wants_more = false;
 
@@ -190,6 +191,7 @@ std::expected<std::size_t, ParseProblem> RequestParser::feed(std::string_view by
   const std::size_t taken = had_head && impl_->chunked()
                                 ? impl_->put_chunks(bytes, ec)
                                 : impl_->put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
+  if (!had_head) impl_->head_bytes += taken;
   if (impl_->problem) return std::unexpected(*impl_->problem);
   if (!ec || ec == http::error::need_more) return taken;
   if (ec == http::error::header_limit || ec == http::error::buffer_overflow)
@@ -211,6 +213,7 @@ std::optional<std::uint64_t> RequestParser::announced_bytes() const {
 }
 
 void RequestParser::set_body_limit(std::size_t bytes) { impl_->body_bytes_max = bytes; }
+std::size_t RequestParser::held_bytes() const { return impl_->head_bytes + impl_->request.body.capacity(); }
 Request& RequestParser::request() { return impl_->request; }
 
 }  // namespace belfry::server

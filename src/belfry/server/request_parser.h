@@ -40,6 +40,8 @@ class RequestParser {
   // Feeding stops with too_large when more than this has come in all.
   void set_body_limit(std::size_t bytes);
   Request& request();
+  // What this keeps of the request: its fields, and what came of its body.
+  std::size_t held_bytes() const;
 
  private:
   class Impl;

@@ -17,6 +17,9 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
 // What is said in a chat fits twice over.
 constexpr std::size_t kMessageBytesMax = 1u << 20;
+// A hello with a token of 4,096 letters and the names of 500 chats.
+constexpr std::size_t kHelloBytesMax = 32u << 10;
+constexpr std::size_t kReadBytes = 16u << 10;
 // What may wait for a client that does not read: some pages of history. Then it is cut off.
 constexpr std::size_t kQueueBytesMax = 16u << 20;
 // A proxy that closes silent connections does so after a minute at the earliest.
@@ -26,15 +29,24 @@ constexpr Nanos kCloseMax = std::chrono::seconds{2};
 
 }  // namespace
 
-SocketLink::SocketLink(asio::ip::tcp::socket& socket, std::string already_read, TaskGroup& tasks, BootTime now)
+SocketLink::SocketLink(asio::ip::tcp::socket& socket, std::string already_read, TaskGroup& tasks,
+                       Crowd::Member& stranger, BootTime now)
     : socket_(socket),
       input_(std::move(already_read)),
-      reader_(websocket::Side::server, kMessageBytesMax),
+      reader_(websocket::Side::server, kHelloBytesMax),
       tasks_(tasks),
+      stranger_(stranger),
       ping_at_(now + kPingEvery) {}
 
+void SocketLink::note_held() { stranger_.hold(input_.capacity() + reader_.held_bytes() + output_.bytes.capacity()); }
+
+void SocketLink::proved() {
+  stranger_.leave();
+  reader_.set_message_bytes_max(kMessageBytesMax);
+}
+
 Task<std::optional<std::string>> SocketLink::receive() {
-  std::array<char, 4096> piece;
+  note_held();
   while (!ended_) {
     std::string_view left = input_;
     auto read = reader_.next(left);
@@ -48,16 +60,29 @@ Task<std::optional<std::string>> SocketLink::receive() {
       if (text) co_return text;
       continue;
     }
-    const auto got = co_await socket_.async_read_some(asio::buffer(piece), kAwait);
-    const auto& [ec, count] = got;
-    if (ec || count == 0) {
-      ended_ = true;
-      break;
-    }
-    ping_unanswered_ = false;
-    input_.append(piece.data(), count);
+    // Nothing is kept ready for a client that says nothing.
+    if (input_.empty()) input_.shrink_to_fit();
+    const auto waited = co_await socket_.async_wait(asio::ip::tcp::socket::wait_read, kAwait);
+    const auto& [ec] = waited;
+    if (ec) ended_ = true;
+    if (!ended_) read_now();
   }
   co_return std::nullopt;
+}
+
+void SocketLink::read_now() {
+  std::array<char, kReadBytes> piece;
+  error_code ec;
+  const std::size_t count = socket_.read_some(asio::buffer(piece), ec);
+  if (ec == asio::error::would_block || ec == asio::error::try_again || ec == asio::error::interrupted) return;
+  if (ec || count == 0) {
+    ended_ = true;
+    return;
+  }
+  ping_unanswered_ = false;
+  input_.append(piece.data(), count);
+  stranger_.heard(count);
+  note_held();
 }
 
 // The text if it is one; what else comes is answered here.
@@ -87,6 +112,7 @@ void SocketLink::send(std::string_view frame) {
   if (pumping_ || output_.write_now(socket_)) return;
   if (output_.failed) return left();
   pumping_ = true;
+  note_held();
   tasks_.spawn("socket", pump());
 }
 

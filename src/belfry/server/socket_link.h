@@ -14,6 +14,7 @@
 #include "belfry/base/task_group.h"
 #include "belfry/base/time.h"
 #include "belfry/net/websocket.h"
+#include "belfry/server/crowd.h"
 #include "belfry/server/http_message.h"
 #include "belfry/server/output.h"
 
@@ -21,13 +22,16 @@ namespace belfry::server {
 
 class SocketLink final : public Socket {
  public:
-  // `already_read` came behind the request that asked for the change.
-  SocketLink(asio::ip::tcp::socket& socket, std::string already_read, TaskGroup& tasks, BootTime now);
+  // `already_read` came behind the request that asked for the change. `stranger` is the client's place among those who
+  // have proved nothing; both outlive this.
+  SocketLink(asio::ip::tcp::socket& socket, std::string already_read, TaskGroup& tasks, Crowd::Member& stranger,
+             BootTime now);
 
   Task<std::optional<std::string>> receive() override;
   void send(std::string_view frame) override;
   Task<void> drained() override;
   void close(int code, std::string_view reason) override;
+  void proved() override;
 
   // From the watchdog, once a second.
   void tick(BootTime now);
@@ -37,6 +41,8 @@ class SocketLink final : public Socket {
 
  private:
   Task<void> pump();
+  void read_now();
+  void note_held();
   std::optional<std::string> take(net::websocket::Message message);
   void left();
 
@@ -45,6 +51,7 @@ class SocketLink final : public Socket {
   net::websocket::Reader reader_;
   Output output_;
   TaskGroup& tasks_;
+  Crowd::Member& stranger_;
   BootTime ping_at_;
   BootTime end_by_ = BootTime::max();  // a close that was said and not answered
   bool ping_unanswered_ = false;
