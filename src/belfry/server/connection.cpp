@@ -34,9 +34,11 @@ constexpr std::size_t kBodyReadBytes = 64u << 10;
 constexpr std::size_t kAheadBytesMax = 64u << 10;
 // A batch is read for as long as it takes. But it is waited for no longer than kBodyMax and this for each byte that came:
 // sixteen that drip would leave no place for others.
-constexpr Nanos kBatchPatienceAByte = std::chrono::seconds{1} / (4 << 10);
+constexpr Nanos kBatchPatienceAByte = Nanos{std::chrono::seconds{1}} / (4 << 10);
 // Answers to a batch whose client sends on without reading; then it has to read.
-constexpr std::size_t kStreamBytesMax = 8u << 20;
+constexpr std::size_t kBatchAnswerBytesMax = 8u << 20;
+// Of a stream whose client has nothing more to send.
+constexpr std::size_t kStreamBytesMax = 256u << 10;
 
 bool may_have_body(Method method) { return method == Method::post || method == Method::patch || method == Method::put; }
 
@@ -89,7 +91,7 @@ void InputBuffer::free() {
 }
 
 Connection::Connection(Shared& shared, asio::ip::tcp::socket socket)
-    : shared_(shared), socket_(std::move(socket)), stranger_([this] { let_go(); }) {
+    : shared_(shared), socket_(std::move(socket)), stranger_([this] { let_go(); }), laggard_([this] { abort(); }) {
   shared_.strangers.enter(stranger_);
 }
 
@@ -219,8 +221,12 @@ void Connection::note_who_asks(bool known) {
   }
 }
 
-// A stranger's share of what strangers may hold.
+// Its share of what strangers may hold together, or of what may wait for streams that nobody reads.
 void Connection::note_held() {
+  if (stream_begun_ && output_.waiting() > 0) {
+    shared_.laggards.enter(laggard_);
+    laggard_.hold(output_.bytes.capacity());
+  }
   if (!stranger_.is_in()) return;
   const std::size_t input = std::max(input_.capacity(), kReadBytes) - kReadBytes;
   stranger_.hold(input + (parser_ ? parser_->held_bytes() : 0) + output_.bytes.capacity());
@@ -367,15 +373,19 @@ Task<void> Connection::linger() {
 }
 
 Task<bool> Connection::flush() {
-  while (!write_now()) {
-    if (output_.failed) co_return false;
+  std::size_t left = output_.waiting();
+  while (!write_now() && !output_.failed) {
+    laggard_.heard(left - output_.waiting());
+    left = output_.waiting();
     wait_at_most(kWriteMax);
     note_held();
+    if (output_.failed) break;
     const auto ready = co_await socket_.async_wait(asio::ip::tcp::socket::wait_write, kAwait);
     const auto& [ec] = ready;
-    if (ec || timed_out_) co_return false;
+    if (ec || timed_out_) output_.failed = true;
   }
-  co_return true;
+  laggard_.leave();
+  co_return !output_.failed;
 }
 
 bool Connection::client_gone() {
@@ -407,7 +417,8 @@ Task<bool> Connection::become_socket(const Router::Route& route) {
   const bool agreed = co_await flush();
   if (!agreed) co_return false;
   deadline_ = BootTime::max();
-  link_ = std::make_unique<SocketLink>(socket_, std::string(input_.data()), shared_.tasks, stranger_, shared_.now);
+  link_ = std::make_unique<SocketLink>(socket_, std::string(input_.data()), shared_.tasks, stranger_, shared_.laggards,
+                                       shared_.now);
   input_.free();
   parser_.reset();
   try {
@@ -460,9 +471,11 @@ Task<Result<>> Connection::write(std::string piece) {
     if (!parser_->http_1_0()) fmt::format_to(std::back_inserter(output_.bytes), "{:x}\r\n", piece.size());
     output_.bytes += piece;
     if (!parser_->http_1_0()) output_.bytes += "\r\n";
+    piece = std::string();  // what waits is there once
   }
   // A client that sends all before it reads must not be waited for: both sides would wait.
-  if (write_now() || (!output_.failed && output_.waiting() < kStreamBytesMax)) co_return Result<>{};
+  const std::size_t most = parser_->done() ? kStreamBytesMax : kBatchAnswerBytesMax;
+  if (write_now() || (!output_.failed && output_.waiting() < most)) co_return Result<>{};
   co_return co_await drain();
 }
 

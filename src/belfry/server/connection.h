@@ -21,6 +21,8 @@ namespace belfry::server {
 // Whoever has proved nothing holds no more than this, all of them together, beside what a silent connection costs. It is 32
 // MiB with what an allocator wastes on buffers that grow and go.
 inline constexpr std::size_t kStrangersBytesMax = 24u << 20;
+// What may wait for panels and streams that do not read, all of them together: 64 MiB with what is wasted.
+inline constexpr std::size_t kLaggardsBytesMax = 48u << 20;
 
 // What the connections of a server share.
 struct Shared {
@@ -31,6 +33,7 @@ struct Shared {
   std::string date;  // for the Date header, of the same moment
   bool closing = false;
   Crowd strangers{kStrangersBytesMax};
+  Crowd laggards{kLaggardsBytesMax};
   int leaving = 0;                            // connections that were let go and have not ended yet
   std::array<char, 16u << 10> thrown_away{};  // where bytes are read that nobody looks at
 };
@@ -111,6 +114,7 @@ class Connection final : public Exchange, public ClientWatch {
   std::unique_ptr<RequestParser> parser_;
   BootTime deadline_ = BootTime::max();
   Crowd::Member stranger_;  // from the first moment on, and whenever it asks for something without proving who it is
+  Crowd::Member laggard_;   // a stream that waits for its client to read
   bool idle_ = false;       // between two requests
   bool let_go_ = false;
   bool timed_out_ = false;

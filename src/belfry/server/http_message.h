@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,14 +82,20 @@ class Exchange {
   virtual Task<Result<>> drain() = 0;
 };
 
+struct Frame;
+using SharedFrame = std::shared_ptr<Frame>;
+
 // A WebSocket, as routes see it. Lives as long as its handler runs.
 class Socket {
  public:
   virtual ~Socket() = default;
   // The next text; nothing when the connection has ended.
   virtual Task<std::optional<std::string>> receive() = 0;
+  // Whether a frame of this size may be sent that can as well be read again later. One that reads takes what it is sent at
+  // once; for the others as little as possible is kept.
+  virtual bool has_room(std::size_t bytes) const = 0;
   // Queues a whole frame. A client that does not read what it is sent is cut off: it comes back and reads what it missed.
-  virtual void send(std::string_view frame) = 0;
+  virtual void send(SharedFrame frame) = 0;
   // Resumes when what was queued has left, or the connection has ended.
   virtual Task<void> drained() = 0;
   // Says why, and ends.
