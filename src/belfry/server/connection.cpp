@@ -29,6 +29,8 @@ constexpr Nanos kLingerMax = std::chrono::seconds{2};
 constexpr std::size_t kLingerBytesMax = 64u << 20;
 
 constexpr std::size_t kReadBytes = 4u << 10;
+// The head of a usual request. What is kept ready for each of ten thousand strangers is that much.
+constexpr std::size_t kStrangerReadBytes = 1u << 10;
 constexpr std::size_t kBodyReadBytes = 64u << 10;
 // What a waiting client may send ahead while we listen for its end.
 constexpr std::size_t kAheadBytesMax = 64u << 10;
@@ -168,7 +170,7 @@ Task<bool> Connection::read_head() {
       co_return true;
     }
     if (shared_.closing && input_.empty() && !parser_->started()) co_return false;
-    const Input input = co_await read_input(kReadBytes);
+    const Input input = co_await read_input(stranger_.is_in() ? kStrangerReadBytes : kReadBytes);
     if (input == Input::ended) co_return false;
     if (input == Input::timed_out) {
       if (idle_) co_return false;
@@ -228,7 +230,7 @@ void Connection::note_held() {
     laggard_.hold(output_.bytes.capacity());
   }
   if (!stranger_.is_in()) return;
-  const std::size_t input = std::max(input_.capacity(), kReadBytes) - kReadBytes;
+  const std::size_t input = std::max(input_.capacity(), kStrangerReadBytes) - kStrangerReadBytes;
   stranger_.hold(input + (parser_ ? parser_->held_bytes() : 0) + output_.bytes.capacity());
 }
 
