@@ -317,6 +317,7 @@ void Connection::append_head(const Response& response, bool keep, std::optional<
     fmt::format_to(out, "Content-Type: {}\r\n", response.content_type);
     if (length) fmt::format_to(out, "Content-Length: {}\r\n", *length);
   }
+  output_.bytes += kCrossOriginHeaders;
   output_.bytes += "X-Content-Type-Options: nosniff\r\nCache-Control: ";
   output_.bytes += response.cache_control;
   output_.bytes += "\r\nDate: ";
@@ -414,8 +415,8 @@ Task<bool> Connection::become_socket(const Router::Route& route) {
   }
   fmt::format_to(std::back_inserter(output_.bytes),
                  "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                 "Sec-WebSocket-Accept: {}\r\n\r\n",
-                 net::websocket::accept_key(request.websocket_key));
+                 "Sec-WebSocket-Accept: {}\r\n{}\r\n",
+                 net::websocket::accept_key(request.websocket_key), kCrossOriginHeaders);
   const bool agreed = co_await flush();
   if (!agreed) co_return false;
   deadline_ = BootTime::max();

@@ -43,7 +43,12 @@ struct Request {
   std::string upgrade;            // what the connection is to become
   std::string websocket_key;      // Sec-WebSocket-Key
   std::string websocket_version;  // Sec-WebSocket-Version
-  int hosts = 0;                  // how many Host headers came: only one is right
+  std::string authority;          // whom an absolute URI names
+  std::string fetch_site;         // Sec-Fetch-Site and the like: what a browser says about the page that asks
+  std::string fetch_mode;
+  std::string fetch_dest;
+  int hosts = 0;  // how many Host headers came: only one is right
+  bool has_authority = false;
   bool has_origin = false;
   bool expects_continue = false;
   std::string body;
@@ -105,6 +110,10 @@ class Socket {
 };
 
 std::string_view reason_phrase(int status);
+// For every answer: pages of other sites neither show nor read what comes from here.
+inline constexpr std::string_view kCrossOriginHeaders =
+    "Cross-Origin-Resource-Policy: same-origin\r\nCross-Origin-Opener-Policy: same-origin\r\n"
+    "Cross-Origin-Embedder-Policy: require-corp\r\n";
 // The status that docs/errors.md gives each word.
 int status_of(Errc code);
 Response json_response(int status, std::string body);

@@ -173,8 +173,8 @@ class HttpServer::Impl {
     const Response response = error_response(
         {Errc::overloaded, fmt::format("there are {} connections, and that is the limit", options_.connections_max)});
     const std::string text = fmt::format(
-        "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nRetry-After: 1\r\nConnection: close\r\n\r\n{}",
-        response.status, reason_phrase(response.status), response.body.size(), response.body);
+        "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nRetry-After: 1\r\n{}Connection: close\r\n\r\n{}",
+        response.status, reason_phrase(response.status), response.body.size(), kCrossOriginHeaders, response.body);
     error_code ignored;
     socket.non_blocking(true, ignored);
     socket.write_some(asio::buffer(text), ignored);

@@ -72,10 +72,12 @@ class RequestParser::Impl final : public http::basic_parser<true> {
     version = http_version;
     request.method = method_of(verb);
     std::string_view rest(target.data(), target.size());
-    // A proxy writes the whole URL; what counts is behind the host.
+    // A proxy writes the whole URL. Its host is looked at like the header.
     if (rest.starts_with("http://")) {
       rest.remove_prefix(7);
-      rest.remove_prefix(std::min(rest.find('/'), rest.size()));
+      request.authority = rest.substr(0, rest.find_first_of("/?#"));
+      request.has_authority = true;
+      rest.remove_prefix(request.authority.size());
     }
     const std::size_t question = rest.find('?');
     if (question != std::string_view::npos) request.query = rest.substr(question + 1);
@@ -106,6 +108,9 @@ class RequestParser::Impl final : public http::basic_parser<true> {
       case http::field::upgrade: request.upgrade = text; break;
       case http::field::sec_websocket_key: request.websocket_key = text; break;
       case http::field::sec_websocket_version: request.websocket_version = text; break;
+      case http::field::sec_fetch_site: request.fetch_site = text; break;
+      case http::field::sec_fetch_mode: request.fetch_mode = text; break;
+      case http::field::sec_fetch_dest: request.fetch_dest = text; break;
       case http::field::content_encoding:
         if (!beast::iequals(value, "identity"))
           refuse(Errc::unsupported, fmt::format("Content-Encoding {} is not read; send the body as it is", text), 415,

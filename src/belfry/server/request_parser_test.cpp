@@ -1,7 +1,9 @@
 #include "belfry/server/request_parser.h"
 
 #include <memory>
+#include <tuple>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace belfry::server {
@@ -125,6 +127,34 @@ TEST(RequestParser, WhatStandsAroundTheChunksHasABound) {
     }
     ++row;
   }
+}
+
+// G19
+TEST(RequestParser, AnAbsoluteUriHasAHostAndAPath) {
+  const std::tuple<const char*, const char*, const char*> table[] = {
+      {"http://a.example:1/v1/x?y=http://b/", "a.example:1", "/v1/x"},
+      {"http://a.example?y=/z", "a.example", ""},
+      {"http:///v1/x", "", "/v1/x"},
+      {"http://", "", ""},
+  };
+  for (const auto& [target, host, path] : table) {
+    const Parsed parsed = parse(fmt::format("GET {} HTTP/1.1\r\nHost: h\r\n\r\n", target), 1'000);
+    ASSERT_TRUE(parsed.parser->done()) << target;
+    EXPECT_TRUE(parsed.parser->request().has_authority);
+    EXPECT_EQ(parsed.parser->request().authority, host);
+    EXPECT_EQ(parsed.parser->request().path, path);
+  }
+  EXPECT_FALSE(parse("GET /http://a HTTP/1.1\r\nHost: h\r\n\r\n", 1'000).parser->request().has_authority);
+}
+
+// G19
+TEST(RequestParser, WhatABrowserSaysAboutThePageIsHeard) {
+  const Parsed parsed = parse(
+      "GET / HTTP/1.1\r\nHost: h\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n\r\n",
+      1'000);
+  EXPECT_EQ(parsed.parser->request().fetch_site, "cross-site");
+  EXPECT_EQ(parsed.parser->request().fetch_mode, "navigate");
+  EXPECT_EQ(parsed.parser->request().fetch_dest, "document");
 }
 
 TEST(RequestParser, TheHeadComesBeforeTheBody) {
