@@ -39,6 +39,8 @@ constexpr std::size_t kAheadBytesMax = 64u << 10;
 constexpr Nanos kBatchPatienceAByte = Nanos{std::chrono::seconds{1}} / (4 << 10);
 // Answers to a batch whose client sends on without reading; then it has to read.
 constexpr std::size_t kBatchAnswerBytesMax = 8u << 20;
+// Around a chunk: its length in front, and two ends of lines.
+constexpr std::size_t kChunkFrameBytes = 20;
 // Of a stream whose client has nothing more to send.
 constexpr std::size_t kStreamBytesMax = 256u << 10;
 
@@ -93,7 +95,10 @@ void InputBuffer::free() {
 }
 
 Connection::Connection(Shared& shared, asio::ip::tcp::socket socket)
-    : shared_(shared), socket_(std::move(socket)), stranger_([this] { let_go(); }), laggard_([this] { abort(); }) {
+    : shared_(shared), socket_(std::move(socket)), stranger_([this] { let_go(); }), laggard_([this] {
+        abort();
+        output_.fail();
+      }) {
   shared_.strangers.enter(stranger_);
 }
 
@@ -341,7 +346,7 @@ Task<bool> Connection::finish(Response response) {
   append_head(response, keep, response.body.size());
   output_.bytes += "\r\n";
   if (method_ != Method::head) output_.bytes += response.body;
-  response.body = std::string();  // a client that does not read holds one of them, not two
+  std::string().swap(response.body);  // a client that does not read holds one of them, not two
   const bool sent = co_await flush();
   if (!sent && response.unsent) response.unsent(output_.written > 0);
   if (!sent) co_return false;
@@ -471,10 +476,11 @@ Task<Result<>> Connection::write(std::string piece) {
     output_.bytes += parser_->http_1_0() ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n";
   }
   if (!piece.empty()) {
+    if (output_.written > 0 || piece.size() > kReadBytes) output_.make_room(piece.size() + kChunkFrameBytes);
     if (!parser_->http_1_0()) fmt::format_to(std::back_inserter(output_.bytes), "{:x}\r\n", piece.size());
     output_.bytes += piece;
     if (!parser_->http_1_0()) output_.bytes += "\r\n";
-    piece = std::string();  // what waits is there once
+    std::string().swap(piece);  // what waits is there once
   }
   // A client that sends all before it reads must not be waited for: both sides would wait.
   const std::size_t most = parser_->done() ? kStreamBytesMax : kBatchAnswerBytesMax;

@@ -134,7 +134,7 @@ Task<Response> RunRoutes::stream(run::EventsRequest wanted, Exchange& exchange) 
     for (run::Event& event : *events) {
       if (!alive) break;
       std::string text = wire::server_sent(event);
-      event.json = std::string();  // what waits is there once
+      std::string().swap(event.json);  // what waits is there once
       alive = (co_await exchange.write(std::move(text))).has_value();
       wanted.after = event.seq;
     }
