@@ -21,7 +21,7 @@ constexpr std::size_t kCatchUpEventsBytes = 64u << 10;
 constexpr std::size_t kSubscriptionsMax = 500;
 // Pages that are in memory at once, however many catch up.
 constexpr int kReadingMax = 4;
-// Frames that are kept in mind until those are looked for that nobody waits for any more.
+// Frames that are kept in mind, at least, until those are looked for that nobody waits for any more.
 constexpr std::size_t kFramesKept = 1'000;
 // Sessions whose people are kept in mind.
 constexpr std::size_t kPeopleKept = 10'000;
@@ -253,7 +253,10 @@ SharedFrame Hub::frame_of(const std::string& session, const chat::Line& line) {
   const std::string name = fmt::format("{} {}", session, line.seq);
   if (const auto known = frames_.find(name); known != frames_.end())
     if (SharedFrame frame = known->second.lock()) return frame;
-  if (frames_.size() >= kFramesKept) std::erase_if(frames_, [](const auto& each) { return each.second.expired(); });
+  if (frames_.size() >= tidy_frames_at_) {
+    std::erase_if(frames_, [](const auto& each) { return each.second.expired(); });
+    tidy_frames_at_ = std::max(kFramesKept, 2 * frames_.size());
+  }
   SharedFrame frame = text_frame(wire::message(session, line));
   frames_[name] = frame;
   return frame;

@@ -118,6 +118,7 @@ class Hub final : public chat::Listener, public run::Listener {
   std::unordered_set<std::string> coming_;          // sessions whose panels are told soon, once for many changes
   // Of lines that somebody still has to be sent: thousands who come at once share them.
   std::unordered_map<std::string, std::weak_ptr<Frame>> frames_;
+  std::size_t tidy_frames_at_ = 0;
   int reading_ = 0;  // pages, for those who catch up
   std::deque<Resume<int>> turns_;
   Stopper stopper_;
