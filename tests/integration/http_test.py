@@ -709,6 +709,10 @@ class Protocol(Case):
             self.assertEqual(response.getheader("X-Content-Type-Options"), "nosniff")
             self.assertEqual(response.getheader("Cache-Control"), "no-store")
             self.assertTrue(response.getheader("Date").endswith(" GMT"))
+            # G19
+            self.assertEqual(response.getheader("Cross-Origin-Resource-Policy"), "same-origin")
+            self.assertEqual(response.getheader("Cross-Origin-Opener-Policy"), "same-origin")
+            self.assertEqual(response.getheader("Cross-Origin-Embedder-Policy"), "require-corp")
 
     def test_the_date_keeps_up_with_the_clock(self):
         deadline = time.monotonic() + 2.5  # over two changes of the second
@@ -777,6 +781,37 @@ class Limits(Case):
         read_until(second, b'"status":"ok"')
         second.close()
 
+    # G16: sixteen of them would keep everybody else's out
+    def test_a_batch_that_drips_is_ended(self):
+        head = (b"POST /v1/messages:batch HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\n"
+                % self.server.port)
+        slow = [self.server.raw() for _ in range(16)]
+        for connection in slow:
+            self.addCleanup(connection.close)
+            connection.sendall(head)
+        fair = slow.pop()
+        self.refusal(self.server.request("POST", "/v1/messages:batch", b"{}\n"), 429, "overloaded")
+        began = time.monotonic()
+        answers = b""
+        while not answers and time.monotonic() - began < 60:
+            for connection in slow:
+                connection.sendall(b"1\r\n \r\n")
+            slow[0].settimeout(2)
+            try:
+                answers = slow[0].recv(65536)
+            except TimeoutError:
+                pass
+            # One that brings enough is waited for, however long it takes.
+            fair.sendall(b"2800\r\n" + b" " * 0x27ff + b"\n\r\n")
+        self.assertIn(b" 408 ", answers)
+        self.assertIn(b"4096 bytes a second", answers)
+        fair.sendall(b"1c\r\n" + b'{"to":"worker","payload":1}\n' + b"\r\n0\r\n\r\n")
+        self.assertIn(b" 200 ", read_until(fair, b"messageId"))
+        self.assertGreater(time.monotonic() - began, 25)
+        self.assertLess(time.monotonic() - began, 40)
+        line = b'{"to":"worker","payload":1}\n'
+        self.assertEqual(self.server.request("POST", "/v1/messages:batch", line).status, 200)
+
     # D18
     def test_the_number_of_attempts_can_be_set(self):
         self.server.end()
@@ -785,6 +820,121 @@ class Limits(Case):
         lease = self.receive()[0]["lease"]
         self.server.call("POST", "/v1/mailboxes/worker:release", {"leases": [lease]})
         self.server.wait_for_log("bus.died")
+
+
+class Strangers(Case):
+    """Connections of somebody who has not shown who they are."""
+
+    TOKEN = "correct-horse-battery"
+
+    def begin(self, **environment):
+        self.server.end()
+        token = Path(self.folder.name) / "token"
+        token.write_text(self.TOKEN + "\n")
+        self.server = self.start("--token-file", str(token), environment=environment)
+
+    def ask(self, path="/healthz"):
+        return self.server.request("GET", path, headers={"Authorization": f"Bearer {self.TOKEN}"})
+
+    def many(self, count, text=b""):
+        connections = [self.server.raw() for _ in range(count)]
+        for connection in connections:
+            self.addCleanup(connection.close)
+            connection.sendall(text)
+        return connections
+
+    def ended(self, connections):
+        """Those that the server has ended by now, with what it had said before."""
+        found = []
+        for connection in connections:
+            connection.settimeout(0.01)
+            try:
+                data = connection.recv(65536)
+                if not data or b"Connection: close" in data:
+                    found.append(data)
+            except TimeoutError:
+                pass
+            except ConnectionResetError:
+                found.append(b"")
+        return found
+
+    # G23
+    def test_whoever_was_silent_for_longest_makes_room(self):
+        self.begin(BELFRY_LIMITS_CONNECTIONS="20")
+        silent = self.many(30)
+        for _ in range(5):
+            self.assertEqual(self.ask().status, 200)
+        self.assertGreaterEqual(self.server.wait_for_log("server.strangers_let_go")["count"], 1)
+        self.assertGreaterEqual(len(self.ended(silent[:10])), 10)
+        self.assertEqual(self.ended(silent[-5:]), [])
+
+    # G23
+    def test_who_had_begun_is_told_why(self):
+        self.begin(BELFRY_LIMITS_CONNECTIONS="20")
+        begun = self.many(20, b"GET / HTTP/1.1\r\nX:")
+        self.many(20, b"GET / HTTP/1.1\r\nX:")
+        self.assertEqual(self.ask().status, 200)
+        told = [answer for answer in self.ended(begun) if b" 429 " in answer]
+        self.assertGreater(len(told), 10)
+        self.assertIn(b"overloaded", told[0])
+
+    # G23: whoever has the token is no stranger, also between two requests and while nothing happens
+    def test_whoever_has_the_token_keeps_its_place(self):
+        self.begin(BELFRY_LIMITS_CONNECTIONS="20")
+        own = self.many(15, b"GET /healthz HTTP/1.1\r\nHost: localhost:%d\r\nAuthorization: Bearer %s\r\n\r\n" %
+                        (self.server.port, self.TOKEN.encode()))
+        for connection in own:
+            read_until(connection, b'"status":"ok"')
+        self.many(40)
+        self.assertEqual(self.ask().status, 200)
+        self.assertEqual(self.ended(own), [])
+
+    # G23: a connection is known by what it asked last; behind one there may be many
+    def test_who_asks_without_the_token_later_on_is_a_stranger_again(self):
+        self.begin(BELFRY_LIMITS_CONNECTIONS="5")
+        host = b"GET /healthz HTTP/1.1\r\nHost: localhost:%d\r\n" % self.server.port
+        own = self.many(5, host + b"Authorization: Bearer %s\r\n\r\n" % self.TOKEN.encode())
+        for connection in own:
+            read_until(connection, b'"status":"ok"')
+        with self.server.raw() as turned_away:
+            self.assertIn(b" 429 ", read_until(turned_away, b"}"))
+        own[0].sendall(host + b"\r\n")
+        self.assertIn(b" 401 ", read_until(own[0], b"}"))
+        self.assertEqual(self.ask().status, 200)
+        self.assertEqual(len(self.ended(own)), 1)
+
+    # G23
+    def test_bodies_that_nobody_signed_share_what_there_is(self):
+        head = b"POST /v1/people/user/inbox HTTP/1.1\r\nHost: localhost:%d\r\nContent-Length: 262144\r\n\r\n" % self.server.port
+        before = self.memory()
+        bodies = self.many(250, head + b"x" * 250_000)
+        self.assertEqual(self.server.request("GET", "/healthz").status, 200)
+        self.assertLess(self.memory() - before, 40 << 20)
+        self.assertGreater(len(self.ended(bodies)), 100)
+
+    def memory(self):
+        status = Path(f"/proc/{self.server.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) << 10
+
+    # G23
+    def test_a_greeting_has_32_KiB_and_what_comes_after_it_a_mebibyte(self):
+        upgrade = (b"GET /v1/ws HTTP/1.1\r\nHost: localhost:%d\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                   b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n" % self.server.port)
+        masked = lambda size: b"\x81\xff" + size.to_bytes(8, "big") + bytes(4)  # noqa: E731
+        short = lambda size: b"\x81\xfe" + size.to_bytes(2, "big") + bytes(4)  # noqa: E731
+        connection = self.many(1, upgrade)[0]
+        read_until(connection, b"\r\n\r\n")
+        connection.sendall(short((32 << 10) + 1))
+        self.assertIn((1009).to_bytes(2, "big"), read_until(connection, b"larger"))
+        connection = self.many(1, upgrade)[0]
+        read_until(connection, b"\r\n\r\n")
+        sessions = [{"id": "c%012d" % i, "after": 1_000_000} for i in range(500)]
+        hello = json.dumps({"op": "hello", "token": "t" * 4096, "person": "user", "sessions": sessions},
+                           separators=(",", ":")).encode()
+        connection.sendall(short(len(hello)) + hello)
+        data = read_until(connection, b'"op":"welcome"')
+        connection.sendall(masked(1 << 20) + b'{"op":"ping"}' + b" " * ((1 << 20) - 13))
+        read_until(connection, b'"op":"pong"', data)
 
 
 class Pages(Case):
@@ -865,6 +1015,29 @@ class Doors(Case):
             status, answer = self.head_of(good, f"Origin: {origin}")
             self.assertEqual(status, 403)
             self.assertIn(b"forbidden_origin", answer)
+
+    # G19
+    def test_pages_of_other_sites_may_link_here_and_load_nothing(self):
+        def asked(path, site, mode, dest, method="GET", body=None):
+            headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+            return self.server.request(method, path, body, headers)
+        for path in ("/", "/about", "/v1/agents"):
+            self.assertEqual(asked(path, "cross-site", "navigate", "document").status, 200)
+            self.refusal(asked(path, "cross-site", "navigate", "iframe"), 403, "forbidden_origin")
+        for path in ("/belfry.svg", "/panel.js", "/v1/files/x.0.y.png", "/healthz"):
+            self.refusal(asked(path, "cross-site", "no-cors", "image"), 403, "forbidden_origin")
+            self.assertIn(asked(path, "same-origin", "no-cors", "image").status, (200, 404))
+        message = {"to": "worker", "payload": 1}
+        self.refusal(asked("/v1/messages", "cross-site", "no-cors", "empty", "POST", message), 403, "forbidden_origin")
+        self.assertEqual(asked("/v1/messages", "same-origin", "cors", "empty", "POST", message).status, 201)
+
+    # G19
+    def test_the_host_of_an_absolute_uri_is_looked_at_like_the_header(self):
+        for host, status in ((f"localhost:{self.server.port}", b" 200 "), ("evil.example", b" 403 "), ("", b" 403 ")):
+            connection = self.server.raw()
+            connection.sendall(b"GET http://%s/healthz HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % (host.encode(), self.server.port))
+            self.assertIn(status, read_until(connection, b"}"))
+            connection.close()
 
     def test_the_guard_comes_before_the_body(self):
         connection = self.server.raw()
@@ -1146,10 +1319,22 @@ class Stops(Case):
         self.assertLess(time.monotonic() - began, 1)
         warning = self.server.events("server.forced_exit")[0]
         self.assertEqual((warning["level"], warning["msg"], warning["count"]), ("warn", "强制退出，延迟消息保留在存储中", 1))
+        self.assertIn(warning["forced"], (0, 1))  # whether it had been made pending before that signal
         self.belfry("doctor", "--data", str(self.data))
 
         self.server = self.start()
         self.assertEqual(self.server.wait_for_log("server.started")["live"], 2)
+
+    # D13
+    def test_a_forced_exit_says_what_had_been_delivered_before(self):
+        self.send()
+        self.send(delayMs=3600000)
+        self.receive()
+        self.server.process.send_signal(signal.SIGTERM)
+        self.server.wait_for_log("server.forced_delivery")
+        self.assertEqual(self.server.end(signal.SIGINT), 130)
+        warning = self.server.events("server.forced_exit")[0]
+        self.assertEqual((warning["count"], warning["forced"]), (1, 1))
 
     def test_a_kill_loses_nothing(self):
         ids = {self.send(delayMs=0 if i % 2 else 3600000)["messageId"] for i in range(50)}

@@ -179,6 +179,7 @@ struct Runtime::Parts {
   std::optional<server::HttpServer> server;
   asio::signal_set signals;
   int signals_seen = 0;
+  bool all_forced = false;  // what was delayed is pending from the next start on
 
   Result<> open();
   Result<> open_store();
@@ -206,7 +207,7 @@ struct Runtime::Parts {
   Task<void> end_plugins(BootTime last_call, BootTime deadline, Wake& ended);
   Task<bool> deliver_delayed();
   void log_waiting(BootTime patience) const;
-  void log_stopped(bool forced) const;
+  void log_stopped() const;
 };
 
 Result<> Runtime::Parts::open_store() {
@@ -526,7 +527,9 @@ void Runtime::Parts::signalled(int number) {
 void Runtime::Parts::exit_now() {
   std::signal(SIGALRM, [](int) { ::_exit(kExitForced); });
   ::alarm(kFlushSecondsMax);
-  log::warn("server.forced_exit", "强制退出，延迟消息保留在存储中", {{"count", bus->delayed_count()}});
+  const std::int64_t count = bus->delayed_count();
+  log::warn("server.forced_exit", "强制退出，延迟消息保留在存储中",
+            {{"count", count}, {"forced", all_forced ? count : 0}});
   options.flush_log();
   ::_exit(kExitForced);
 }
@@ -573,9 +576,9 @@ void Runtime::Parts::log_waiting(BootTime patience) const {
             {{"inFlight", held}, {"until", until}});
 }
 
-void Runtime::Parts::log_stopped(bool forced) const {
+void Runtime::Parts::log_stopped() const {
   bus::Totals totals = bus->totals();
-  if (forced) {
+  if (all_forced) {
     // One row on the disk has made them pending; the counters of this life never see it.
     totals.live.pending += totals.live.delayed;
     totals.live.delayed = 0;
@@ -606,8 +609,7 @@ Task<void> Runtime::Parts::stop() {
   outbox->close();
   chats->release_readers();
   co_await server->begin_stop(patience);
-  bool forced = false;
-  if (options.config.on_stop == OnStop::deliver) forced = co_await deliver_delayed();
+  if (options.config.on_stop == OnStop::deliver) all_forced = co_await deliver_delayed();
   co_await bus->wait_until_idle(patience);
   co_await stop_tools(patience);
   co_await watcher->stop();
@@ -623,7 +625,7 @@ Task<void> Runtime::Parts::stop() {
   // The last write there is: when it is done, nothing of the bus is left in the store's queue.
   const auto noted = co_await bus->note_clean_stop();
   if (!noted) log::error("server.unclean_stop", "the clean stop could not be noted", {{"what", noted.error().detail}});
-  log_stopped(forced);
+  log_stopped();
   boost::system::error_code ignored;
   signals.cancel(ignored);
   clock.stop();

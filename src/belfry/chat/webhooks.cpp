@@ -128,7 +128,7 @@ Task<Result<OutboxPage>> Webhooks::outbox(OutboxQuery query) {
 
 // --- what comes back ---
 
-Task<Result<>> Webhooks::verify(std::string person, std::string signature, std::string body) {
+Task<Result<>> Webhooks::verify(std::string person, std::string signature, std::string_view body) {
   auto job = [person](store::Connection& connection) -> Result<Secret> {
     const auto found = WebhookTables::find(connection, person);
     return found ? found->secret : Secret();

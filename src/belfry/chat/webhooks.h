@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "belfry/chat/chats.h"
 #include "belfry/chat/outbox.h"
@@ -35,8 +36,9 @@ class Webhooks {
   Task<Result<>> remove(std::string person);
   Task<Result<OutboxPage>> outbox(OutboxQuery query);
 
-  // Whether `body` was signed with the person's secret. Who has none is answered like one who signed wrongly.
-  Task<Result<>> verify(std::string person, std::string signature, std::string body);
+  // Whether `body` was signed with the person's secret. Who has none is answered like one who signed wrongly. `body` is not
+  // copied, as anybody may send one: it lives until this returns.
+  Task<Result<>> verify(std::string person, std::string signature, std::string_view body);
   // Says it in the session that it belongs to, which is opened if it is the first thing said to this agent.
   Task<Result<Posted>> receive(Incoming incoming);
 

@@ -25,6 +25,7 @@ inline constexpr int kUnsupported = 1003;
 inline constexpr int kNotUtf8 = 1007;
 inline constexpr int kTooLarge = 1009;
 inline constexpr int kRestarting = 1012;
+inline constexpr int kTryAgainLater = 1013;
 
 // One whole frame. A server's are unmasked; a client gives the mask.
 std::string frame(Opcode opcode, std::string_view payload, std::optional<std::uint32_t> mask = std::nullopt);
@@ -53,6 +54,10 @@ class Reader {
   // The next message that is complete in `bytes`, with what was used of them taken off its front; nothing if more is
   // needed. After a violation nothing more can be read.
   std::expected<std::optional<Message>, Violation> next(std::string_view& bytes);
+  // For what comes from now on.
+  void set_message_bytes_max(std::size_t bytes) { message_bytes_max_ = bytes; }
+  // Of a text that has begun and not ended.
+  std::size_t held_bytes() const { return message_.capacity(); }
 
  private:
   struct Head {

@@ -313,16 +313,15 @@ void RunTables::add_event(Connection& connection, const Event& event) {
   connection.run("UPDATE run SET last_event = ?2 WHERE number = ?1", event.run, event.seq);
 }
 
-std::vector<Event> RunTables::events(Connection& connection, std::int64_t run, std::int64_t after, int limit) {
-  // Each may carry a large result: a page is one answer.
-  constexpr std::size_t kPageBytesMax = 4u << 20;
+std::vector<Event> RunTables::events(Connection& connection, std::int64_t run, std::int64_t after, int limit,
+                                     std::size_t bytes_max) {
   std::vector<Event> all;
   std::size_t bytes = 0;
   auto rows = connection.query(
       "SELECT seq, type, event, (SELECT id FROM run WHERE number = ?1) FROM run_event WHERE run = ?1 AND seq > ?2 ORDER "
       "BY seq LIMIT ?3",
       run, after, limit);
-  while (bytes < kPageBytesMax && rows.next()) {
+  while (bytes < bytes_max && rows.next()) {
     all.push_back({.run = run,
                    .run_id = std::string(rows.text(3)),
                    .seq = rows.integer(0),

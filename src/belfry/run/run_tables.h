@@ -72,7 +72,8 @@ class RunTables {
   static std::optional<WallTime> last_use(store::Connection& connection, const std::string& tool);
 
   static void add_event(store::Connection& connection, const Event& event);
-  static std::vector<Event> events(store::Connection& connection, std::int64_t run, std::int64_t after, int limit);
+  static std::vector<Event> events(store::Connection& connection, std::int64_t run, std::int64_t after, int limit,
+                                   std::size_t bytes_max);
 
   static void add_due(store::Connection& connection, const DueRow& row);
   static void drop_due(store::Connection& connection, const DueRow& row);

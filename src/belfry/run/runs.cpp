@@ -368,7 +368,8 @@ Task<Result<std::vector<Event>>> Runs::events(EventsRequest request) {
     auto job = [request](store::Connection& connection) -> Result<Look> {
       const auto number = RunTables::number_of(connection, request.id);
       if (!number) return no_run(request.id);
-      Look look{.number = *number, .events = RunTables::events(connection, *number, request.after, request.limit)};
+      Look look{.number = *number,
+                .events = RunTables::events(connection, *number, request.after, request.limit, request.bytes_max)};
       if (look.events.empty()) look.ended = RunTables::find(connection, *number, Detail::outline)->ended_at.has_value();
       return look;
     };

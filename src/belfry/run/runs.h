@@ -38,6 +38,8 @@ namespace belfry::run {
 // Steps that wait for their turn are in memory.
 inline constexpr std::size_t kWaitingMax = 10'000;
 inline constexpr int kEventsPageMax = 500;
+// Each may carry a large result: a page is one answer.
+inline constexpr std::size_t kEventsPageBytesMax = 4u << 20;
 
 struct NewRun {
   Plan plan;
@@ -79,8 +81,9 @@ struct EventsRequest {
   std::string id;
   std::int64_t after = 0;
   int limit = kEventsPageMax;
-  Millis wait{0};                             // for something to come, if there is nothing
-  std::shared_ptr<bus::Departure> departure;  // none: the reader stays to the end
+  std::size_t bytes_max = kEventsPageBytesMax;  // and the one that goes beyond them
+  Millis wait{0};                               // for something to come, if there is nothing
+  std::shared_ptr<bus::Departure> departure;    // none: the reader stays to the end
 };
 
 class Runs {

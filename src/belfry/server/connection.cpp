@@ -20,7 +20,7 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr Nanos kIdleMax = std::chrono::seconds{75};
 // A head is one packet or two.
 constexpr Nanos kHeadMax = std::chrono::seconds{10};
-// A mebibyte over a slow line; for batches, the time between two pieces.
+// A mebibyte over a slow line; for batches, the longest time between two pieces.
 constexpr Nanos kBodyMax = std::chrono::seconds{30};
 // A client that does not read its answer.
 constexpr Nanos kWriteMax = std::chrono::seconds{30};
@@ -29,11 +29,20 @@ constexpr Nanos kLingerMax = std::chrono::seconds{2};
 constexpr std::size_t kLingerBytesMax = 64u << 20;
 
 constexpr std::size_t kReadBytes = 4u << 10;
+// The head of a usual request. What is kept ready for each of ten thousand strangers is that much.
+constexpr std::size_t kStrangerReadBytes = 1u << 10;
 constexpr std::size_t kBodyReadBytes = 64u << 10;
 // What a waiting client may send ahead while we listen for its end.
 constexpr std::size_t kAheadBytesMax = 64u << 10;
+// A batch is read for as long as it takes. But it is waited for no longer than kBodyMax and this for each byte that came:
+// sixteen that drip would leave no place for others.
+constexpr Nanos kBatchPatienceAByte = Nanos{std::chrono::seconds{1}} / (4 << 10);
 // Answers to a batch whose client sends on without reading; then it has to read.
-constexpr std::size_t kStreamBytesMax = 8u << 20;
+constexpr std::size_t kBatchAnswerBytesMax = 8u << 20;
+// Around a chunk: its length in front, and two ends of lines.
+constexpr std::size_t kChunkFrameBytes = 20;
+// Of a stream whose client has nothing more to send.
+constexpr std::size_t kStreamBytesMax = 256u << 10;
 
 bool may_have_body(Method method) { return method == Method::post || method == Method::patch || method == Method::put; }
 
@@ -80,6 +89,23 @@ void InputBuffer::shrink() {
   capacity_ = 0;
 }
 
+void InputBuffer::free() {
+  bytes_.reset();
+  capacity_ = begin_ = end_ = 0;
+}
+
+Connection::Connection(Shared& shared, asio::ip::tcp::socket socket)
+    : shared_(shared), socket_(std::move(socket)), stranger_([this] { let_go(); }), laggard_([this] {
+        abort();
+        output_.fail();
+      }) {
+  shared_.strangers.enter(stranger_);
+}
+
+Connection::~Connection() {
+  if (let_go_) --shared_.leaving;
+}
+
 Task<void> Connection::run() {
   error_code ignored;
   socket_.non_blocking(true, ignored);
@@ -94,6 +120,7 @@ Task<void> Connection::run() {
 Task<bool> Connection::serve_one() {
   parser_ = std::make_unique<RequestParser>();
   stream_begun_ = false;
+  patience_ = kBodyMax;
   stream_type_ = "application/x-ndjson";
   const bool head = co_await read_head();
   if (!head) co_return false;
@@ -132,6 +159,7 @@ Task<bool> Connection::serve_one() {
 
 Task<bool> Connection::read_head() {
   idle_ = input_.empty();
+  note_held();
   wait_at_most(idle_ ? kIdleMax : kHeadMax);
   while (true) {
     // An empty line before a request is a habit of old clients.
@@ -147,7 +175,7 @@ Task<bool> Connection::read_head() {
       co_return true;
     }
     if (shared_.closing && input_.empty() && !parser_->started()) co_return false;
-    const Input input = co_await read_input(kReadBytes);
+    const Input input = co_await read_input(stranger_.is_in() ? kStrangerReadBytes : kReadBytes);
     if (input == Input::ended) co_return false;
     if (input == Input::timed_out) {
       if (idle_) co_return false;
@@ -170,6 +198,7 @@ Result<const Router::Route*> Connection::admit(Response& refusal) {
   // What the router says is for those only who may ask.
   const bool open = route && !(*route)->needs_token;
   const auto allowed = open ? shared_.guard.check_place(request) : shared_.guard.check(request);
+  note_who_asks(allowed && (!open || shared_.guard.has_token(request)));
   if (!allowed) return refuse_with(allowed.error(), status_of(allowed.error().code));
   if (!route) {
     refusal = error_response(route.error());
@@ -189,10 +218,48 @@ Result<const Router::Route*> Connection::admit(Response& refusal) {
   return route;
 }
 
+// Each request shows anew who asks: behind one connection there may be a proxy, and behind that everybody.
+void Connection::note_who_asks(bool known) {
+  if (known) {
+    stranger_.leave();
+  } else {
+    shared_.strangers.enter(stranger_);
+    note_held();
+  }
+}
+
+// Its share of what strangers may hold together, or of what may wait for streams that nobody reads.
+void Connection::note_held() {
+  if (stream_begun_ && output_.waiting() > 0) {
+    shared_.laggards.enter(laggard_);
+    laggard_.hold(output_.bytes.capacity());
+  }
+  if (!stranger_.is_in()) return;
+  const std::size_t input = std::max(input_.capacity(), kStrangerReadBytes) - kStrangerReadBytes;
+  stranger_.hold(input + (parser_ ? parser_->held_bytes() : 0) + output_.bytes.capacity());
+}
+
+// There is no room for it any more. Whoever has asked for something and heard nothing yet is told, if that can be done
+// without waiting.
+void Connection::let_go() {
+  if (std::exchange(let_go_, true)) return;
+  ++shared_.leaving;
+  const std::string why = "too many come at once who have not shown who they are";
+  if (link_) {
+    link_->close(net::websocket::kTryAgainLater, why);
+  } else if (!idle_ && output_.bytes.empty() && !stream_begun_) {
+    const Response response = error_response({Errc::overloaded, why});
+    append_head(response, false, response.body.size());
+    output_.bytes += "\r\n" + response.body;
+    write_now();
+  }
+  abort();
+}
+
 Task<bool> Connection::read_body(std::size_t body_bytes_max) {
   wait_at_most(kBodyMax);
   const std::size_t announced = parser_->announced_bytes().value_or(body_bytes_max);
-  const std::size_t piece = announced > kReadBytes ? kBodyReadBytes : kReadBytes;
+  const std::size_t piece = announced > kReadBytes && !stranger_.is_in() ? kBodyReadBytes : kReadBytes;
   while (!parser_->done()) {
     auto taken = parser_->feed(input_.data());
     if (!taken) {
@@ -226,6 +293,7 @@ Task<Response> Connection::handle(const Router::Route& route) {
 Task<Response> Connection::answer(const Router::Route& route) {
   Request request = std::move(parser_->request());
   request.watch = this;
+  if (route.proves_itself) request.proved = [this] { stranger_.leave(); };
   if (route.stream) {
     parser_->request().body.clear();
     return route.stream(std::move(request), *this);
@@ -240,7 +308,9 @@ Task<Connection::Input> Connection::read_input(std::size_t size) {
   if (std::exchange(timed_out_, false)) co_return Input::timed_out;
   if (ec || count == 0) co_return Input::ended;
   input_.commit(count);
-  co_return Input::some;
+  stranger_.heard(count);
+  note_held();
+  co_return let_go_ ? Input::ended : Input::some;
 }
 
 // --- answers ---
@@ -252,6 +322,7 @@ void Connection::append_head(const Response& response, bool keep, std::optional<
     fmt::format_to(out, "Content-Type: {}\r\n", response.content_type);
     if (length) fmt::format_to(out, "Content-Length: {}\r\n", *length);
   }
+  output_.bytes += kCrossOriginHeaders;
   output_.bytes += "X-Content-Type-Options: nosniff\r\nCache-Control: ";
   output_.bytes += response.cache_control;
   output_.bytes += "\r\nDate: ";
@@ -275,6 +346,7 @@ Task<bool> Connection::finish(Response response) {
   append_head(response, keep, response.body.size());
   output_.bytes += "\r\n";
   if (method_ != Method::head) output_.bytes += response.body;
+  std::string().swap(response.body);  // a client that does not read holds one of them, not two
   const bool sent = co_await flush();
   if (!sent && response.unsent) response.unsent(output_.written > 0);
   if (!sent) co_return false;
@@ -298,23 +370,30 @@ Task<void> Connection::linger() {
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   wait_at_most(kLingerMax);
   std::size_t dropped = 0;
+  input_.free();
   while (dropped < kLingerBytesMax) {
-    input_.consume(input_.data().size());
-    const Input input = co_await read_input(kBodyReadBytes);
-    if (input != Input::some) co_return;
-    dropped += input_.data().size();
+    const auto read = co_await socket_.async_read_some(asio::buffer(shared_.thrown_away), kAwait);
+    const auto& [ec, count] = read;
+    if (std::exchange(timed_out_, false) || ec || count == 0) co_return;
+    dropped += count;
+    stranger_.heard(count);
   }
 }
 
 Task<bool> Connection::flush() {
-  while (!write_now()) {
-    if (output_.failed) co_return false;
+  std::size_t left = output_.waiting();
+  while (!write_now() && !output_.failed) {
+    laggard_.heard(left - output_.waiting());
+    left = output_.waiting();
     wait_at_most(kWriteMax);
+    note_held();
+    if (output_.failed) break;
     const auto ready = co_await socket_.async_wait(asio::ip::tcp::socket::wait_write, kAwait);
     const auto& [ec] = ready;
-    if (ec || timed_out_) co_return false;
+    if (ec || timed_out_) output_.failed = true;
   }
-  co_return true;
+  laggard_.leave();
+  co_return !output_.failed;
 }
 
 bool Connection::client_gone() {
@@ -341,13 +420,14 @@ Task<bool> Connection::become_socket(const Router::Route& route) {
   }
   fmt::format_to(std::back_inserter(output_.bytes),
                  "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                 "Sec-WebSocket-Accept: {}\r\n\r\n",
-                 net::websocket::accept_key(request.websocket_key));
+                 "Sec-WebSocket-Accept: {}\r\n{}\r\n",
+                 net::websocket::accept_key(request.websocket_key), kCrossOriginHeaders);
   const bool agreed = co_await flush();
   if (!agreed) co_return false;
   deadline_ = BootTime::max();
-  link_ = std::make_unique<SocketLink>(socket_, std::string(input_.data()), shared_.tasks, shared_.now);
-  input_.consume(input_.data().size());
+  link_ = std::make_unique<SocketLink>(socket_, std::string(input_.data()), shared_.tasks, stranger_, shared_.laggards,
+                                       shared_.now);
+  input_.free();
   parser_.reset();
   try {
     co_await route.socket(std::move(request), *link_);
@@ -370,11 +450,18 @@ Task<Result<std::string>> Connection::read_some() {
     }
     input_.consume(*taken);
     if (!body.empty() || parser_->done()) break;
-    wait_at_most(kBodyMax);
+    wait_at_most(patience_);
+    const BootTime began = shared_.now;
+    const std::size_t before = input_.data().size();
     const Input input = co_await read_input(kBodyReadBytes);
+    const std::size_t came = input_.data().size() - before;
+    patience_ -= shared_.now - began;
+    patience_ = std::min<Nanos>(kBodyMax, patience_ + static_cast<std::int64_t>(came) * kBatchPatienceAByte);
     if (input == Input::some) continue;
     read_failed_ = true;
-    if (input == Input::timed_out) co_return fail(Errc::timed_out, "the body did not come in time");
+    if (input == Input::timed_out)
+      co_return fail(Errc::timed_out, fmt::format("the body did not come in time: {} bytes a second are the least",
+                                                  std::chrono::seconds{1} / kBatchPatienceAByte));
     co_return fail(Errc::cancelled, "the connection ended in the middle of the body");
   }
   co_return std::exchange(body, {});
@@ -389,12 +476,15 @@ Task<Result<>> Connection::write(std::string piece) {
     output_.bytes += parser_->http_1_0() ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n";
   }
   if (!piece.empty()) {
+    if (output_.written > 0 || piece.size() > kReadBytes) output_.make_room(piece.size() + kChunkFrameBytes);
     if (!parser_->http_1_0()) fmt::format_to(std::back_inserter(output_.bytes), "{:x}\r\n", piece.size());
     output_.bytes += piece;
     if (!parser_->http_1_0()) output_.bytes += "\r\n";
+    std::string().swap(piece);  // what waits is there once
   }
   // A client that sends all before it reads must not be waited for: both sides would wait.
-  if (write_now() || (!output_.failed && output_.waiting() < kStreamBytesMax)) co_return Result<>{};
+  const std::size_t most = parser_->done() ? kStreamBytesMax : kBatchAnswerBytesMax;
+  if (write_now() || (!output_.failed && output_.waiting() < most)) co_return Result<>{};
   co_return co_await drain();
 }
 

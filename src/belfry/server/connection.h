@@ -1,6 +1,7 @@
 // One client's connection. Internal to the server: only http_server.cpp and connection.cpp see sockets.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 
@@ -8,6 +9,7 @@
 
 #include "belfry/base/task_group.h"
 #include "belfry/clock/clock.h"
+#include "belfry/server/crowd.h"
 #include "belfry/server/guard.h"
 #include "belfry/server/output.h"
 #include "belfry/server/request_parser.h"
@@ -15,6 +17,12 @@
 #include "belfry/server/socket_link.h"
 
 namespace belfry::server {
+
+// Whoever has proved nothing holds no more than this, all of them together, beside what a silent connection costs. It is 32
+// MiB with what an allocator wastes on buffers that grow and go.
+inline constexpr std::size_t kStrangersBytesMax = 24u << 20;
+// What may wait for panels and streams that do not read, all of them together: 64 MiB with what is wasted.
+inline constexpr std::size_t kLaggardsBytesMax = 48u << 20;
 
 // What the connections of a server share.
 struct Shared {
@@ -24,6 +32,10 @@ struct Shared {
   BootTime now;      // as of the watchdog's last look: deadlines need no more
   std::string date;  // for the Date header, of the same moment
   bool closing = false;
+  Crowd strangers{kStrangersBytesMax};
+  Crowd laggards{kLaggardsBytesMax};
+  int leaving = 0;                            // connections that were let go and have not ended yet
+  std::array<char, 16u << 10> thrown_away{};  // where bytes are read that nobody looks at
 };
 
 // Bytes that came and were not parsed yet.
@@ -34,10 +46,12 @@ class InputBuffer {
   // Room for at least `size` bytes behind the data.
   char* prepare(std::size_t size);
   std::size_t room() const { return capacity_ - end_; }
+  std::size_t capacity() const { return capacity_; }
   void commit(std::size_t size) { end_ += size; }
   void consume(std::size_t size);
   // Gives back what a large body needed.
   void shrink();
+  void free();
 
  private:
   std::unique_ptr<char[]> bytes_;
@@ -48,7 +62,8 @@ class InputBuffer {
 
 class Connection final : public Exchange, public ClientWatch {
  public:
-  Connection(Shared& shared, asio::ip::tcp::socket socket) : shared_(shared), socket_(std::move(socket)) {}
+  Connection(Shared& shared, asio::ip::tcp::socket socket);
+  ~Connection() override;
 
   Task<void> run();
   // From the watchdog: the deadline has passed. Whoever waits on the socket ends.
@@ -72,6 +87,9 @@ class Connection final : public Exchange, public ClientWatch {
   Task<bool> read_head();
   Task<bool> read_body(std::size_t body_bytes_max);
   Result<const Router::Route*> admit(Response& refusal);
+  void note_who_asks(bool known);
+  void note_held();
+  void let_go();
   Task<Response> handle(const Router::Route& route);
   Task<Response> answer(const Router::Route& route);
   Task<Input> read_input(std::size_t size);
@@ -95,9 +113,13 @@ class Connection final : public Exchange, public ClientWatch {
   std::unique_ptr<SocketLink> link_;  // once it is a WebSocket
   std::unique_ptr<RequestParser> parser_;
   BootTime deadline_ = BootTime::max();
-  bool idle_ = false;  // between two requests
+  Crowd::Member stranger_;  // from the first moment on, and whenever it asks for something without proving who it is
+  Crowd::Member laggard_;   // a stream that waits for its client to read
+  bool idle_ = false;       // between two requests
+  bool let_go_ = false;
   bool timed_out_ = false;
   bool stream_begun_ = false;
+  Nanos patience_{0};             // for the rest of a batch
   std::string_view stream_type_;  // a literal
   bool read_failed_ = false;
   Method method_ = Method::other;

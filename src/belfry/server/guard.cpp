@@ -23,6 +23,12 @@ std::string_view without_port(std::string_view host) {
 
 std::string_view shown(std::string_view text) { return text.substr(0, 100); }
 
+// Somebody follows a link, and sees in the whole of a tab what is here.
+bool is_link(const Request& request) {
+  const bool reads = request.method == Method::get || request.method == Method::head;
+  return reads && request.fetch_mode == "navigate" && request.fetch_dest == "document";
+}
+
 }  // namespace
 
 Guard::Guard(const Options& options) : port_(options.port), token_(options.token) {
@@ -56,24 +62,31 @@ Result<> Guard::check_place(const Request& request) const {
     return fail(Errc::forbidden_host, fmt::format("one Host header is needed, {} came", request.hosts));
   if (request.host.empty())
     return fail(Errc::forbidden_host, fmt::format("the Host header is empty; it names this server: {}", own_.front()));
-  if (!knows(request.host))
-    return fail(Errc::forbidden_host,
-                fmt::format("this server is not \"{}\"; start it with --allow-host {} if it should be",
-                            shown(request.host), shown(without_port(request.host))));
-  if (request.has_origin) {
-    std::string_view origin = request.origin;
-    bool known = false;
-    for (const std::string_view scheme : {std::string_view("http://"), std::string_view("https://")}) {
-      if (!origin.starts_with(scheme)) continue;
-      const std::string_view host = origin.substr(scheme.size());
-      // We speak no TLS ourselves; a name that was allowed by hand may stand before a proxy that does.
-      known = scheme == "http://" ? knows(host) : allows(host) || allows(fmt::format("{}:443", host));
-    }
-    if (!known)
-      return fail(Errc::forbidden_origin,
-                  fmt::format("pages of \"{}\" may not talk to this server", shown(request.origin)));
-  }
+  BELFRY_CHECK(check_host(request.host));
+  if (request.has_authority) BELFRY_CHECK(check_host(request.authority));
+  if (request.has_origin) return check_origin(request.origin);
+  if (request.fetch_site == "cross-site" && !is_link(request))
+    return fail(Errc::forbidden_origin, "pages of other sites may link to this server, and load nothing from it");
   return {};
+}
+
+Result<> Guard::check_host(std::string_view host) const {
+  if (knows(host)) return {};
+  return fail(Errc::forbidden_host,
+              fmt::format("this server is not \"{}\"; start it with --allow-host {} if it should be", shown(host),
+                          shown(without_port(host))));
+}
+
+Result<> Guard::check_origin(std::string_view origin) const {
+  bool known = false;
+  for (const std::string_view scheme : {std::string_view("http://"), std::string_view("https://")}) {
+    if (!origin.starts_with(scheme)) continue;
+    const std::string_view host = origin.substr(scheme.size());
+    // We speak no TLS ourselves; a name that was allowed by hand may stand before a proxy that does.
+    known = scheme == "http://" ? knows(host) : allows(host) || allows(fmt::format("{}:443", host));
+  }
+  if (known) return {};
+  return fail(Errc::forbidden_origin, fmt::format("pages of \"{}\" may not talk to this server", shown(origin)));
 }
 
 Result<> Guard::check_authorization(std::string_view authorization) const {

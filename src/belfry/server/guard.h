@@ -1,7 +1,8 @@
 // Who may talk to this server: checked on the head of a request, before its body is looked at (G19).
 //
 // A web page of another site can make a browser send requests to 127.0.0.1, and by DNS rebinding even under a name of its
-// own. It cannot forge Host and Origin: both must name this server.
+// own. It cannot forge Host and Origin: both must name this server. Nor can it forge what a browser says about who asks
+// (Sec-Fetch-Site): a page of another site may lead people here, and nothing else.
 #pragma once
 
 #include <string>
@@ -29,8 +30,14 @@ class Guard {
   // The token alone, as somebody wrote it.
   Result<> check_token(std::string_view token) const;
   bool needs_token() const { return !token_.empty(); }
+  // The token that is needed was shown.
+  bool has_token(const Request& request) const {
+    return needs_token() && check_authorization(request.authorization).has_value();
+  }
 
  private:
+  Result<> check_host(std::string_view host) const;
+  Result<> check_origin(std::string_view origin) const;
   bool knows(std::string_view host) const;
   bool allows(std::string_view host) const;
   Result<> check_authorization(std::string_view authorization) const;

@@ -54,6 +54,50 @@ TEST(Guard, WantsExactlyOneHost) {
 }
 
 // G19
+TEST(Guard, TheHostOfAnAbsoluteUriIsLookedAtLikeTheHeader) {
+  const Guard guard({.listen_host = "127.0.0.1", .port = 7171});
+  Request request = request_to("localhost:7171");
+  request.has_authority = true;
+  for (const char* foreign : {"", "evil.example", "localhost", "user@localhost:7171"}) {
+    request.authority = foreign;
+    EXPECT_EQ(guard.check(request).error().code, Errc::forbidden_host) << foreign;
+  }
+  request.authority = "127.0.0.1:7171";
+  EXPECT_TRUE(guard.check(request));
+}
+
+// G19
+TEST(Guard, PagesOfOtherSitesMayLinkAndLoadNothing) {
+  const Guard guard({.listen_host = "127.0.0.1", .port = 7171});
+  const auto asked = [&](Method method, const char* site, const char* mode, const char* dest) {
+    Request request = request_to("localhost:7171");
+    request.method = method;
+    request.fetch_site = site;
+    request.fetch_mode = mode;
+    request.fetch_dest = dest;
+    return guard.check(request);
+  };
+  EXPECT_TRUE(asked(Method::get, "cross-site", "navigate", "document"));
+  EXPECT_TRUE(asked(Method::get, "none", "navigate", "document"));
+  EXPECT_TRUE(asked(Method::get, "same-origin", "no-cors", "image"));
+  EXPECT_TRUE(asked(Method::post, "same-origin", "cors", "empty"));
+  EXPECT_TRUE(asked(Method::post, "", "", "")) << "no browser";
+  const std::pair<const char*, const char*> table[] = {{"no-cors", "image"},      {"no-cors", "script"},
+                                                       {"cors", "empty"},         {"navigate", "iframe"},
+                                                       {"navigate", "embed"},     {"", ""},
+                                                       {"websocket", "websocket"}};
+  for (const auto& [mode, dest] : table) {
+    const auto checked = asked(Method::get, "cross-site", mode, dest);
+    ASSERT_FALSE(checked) << mode;
+    EXPECT_EQ(checked.error().code, Errc::forbidden_origin);
+  }
+  EXPECT_FALSE(asked(Method::post, "cross-site", "navigate", "document")) << "a form";
+  Request request = from_page("http://localhost:7171");
+  request.fetch_site = "cross-site";
+  EXPECT_TRUE(guard.check(request)) << "its origin says more";
+}
+
+// G19
 TEST(Guard, ANameThatWasAllowedMayStandBeforeAProxyWithTlsOnItsPort) {
   const Guard guard({.listen_host = "127.0.0.1", .port = 7171, .allow_hosts = {"bells.example", "two.example:8443"}});
   for (const char* own : {"https://bells.example", "https://bells.example:8443", "https://two.example:8443"})

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,11 +43,18 @@ struct Request {
   std::string upgrade;            // what the connection is to become
   std::string websocket_key;      // Sec-WebSocket-Key
   std::string websocket_version;  // Sec-WebSocket-Version
-  int hosts = 0;                  // how many Host headers came: only one is right
+  std::string authority;          // whom an absolute URI names
+  std::string fetch_site;         // Sec-Fetch-Site and the like: what a browser says about the page that asks
+  std::string fetch_mode;
+  std::string fetch_dest;
+  int hosts = 0;  // how many Host headers came: only one is right
+  bool has_authority = false;
   bool has_origin = false;
   bool expects_continue = false;
   std::string body;
   ClientWatch* watch = nullptr;  // lives as long as the request is handled
+  // For a handler that finds out by itself who sent this: from here on it is no stranger's. Set where that is so.
+  std::function<void()> proved;
 };
 
 struct Header {
@@ -79,21 +87,33 @@ class Exchange {
   virtual Task<Result<>> drain() = 0;
 };
 
+struct Frame;
+using SharedFrame = std::shared_ptr<Frame>;
+
 // A WebSocket, as routes see it. Lives as long as its handler runs.
 class Socket {
  public:
   virtual ~Socket() = default;
   // The next text; nothing when the connection has ended.
   virtual Task<std::optional<std::string>> receive() = 0;
+  // Whether a frame of this size may be sent that can as well be read again later. One that reads takes what it is sent at
+  // once; for the others as little as possible is kept.
+  virtual bool has_room(std::size_t bytes) const = 0;
   // Queues a whole frame. A client that does not read what it is sent is cut off: it comes back and reads what it missed.
-  virtual void send(std::string_view frame) = 0;
+  virtual void send(SharedFrame frame) = 0;
   // Resumes when what was queued has left, or the connection has ended.
   virtual Task<void> drained() = 0;
   // Says why, and ends.
   virtual void close(int code, std::string_view reason) = 0;
+  // Its client has said who it is, and why that is to be believed: the bounds of strangers no longer hold.
+  virtual void proved() = 0;
 };
 
 std::string_view reason_phrase(int status);
+// For every answer: pages of other sites neither show nor read what comes from here.
+inline constexpr std::string_view kCrossOriginHeaders =
+    "Cross-Origin-Resource-Policy: same-origin\r\nCross-Origin-Opener-Policy: same-origin\r\n"
+    "Cross-Origin-Embedder-Policy: require-corp\r\n";
 // The status that docs/errors.md gives each word.
 int status_of(Errc code);
 Response json_response(int status, std::string body);

@@ -154,12 +154,14 @@ class HttpServer::Impl {
       auto& [ec, socket] = accepted;
       if (shared_.closing) co_return;
       if (ec == asio::error::no_descriptors || ec == asio::error::no_buffer_space || ec == asio::error::no_memory) {
+        if (shared_.strangers.let_one_go()) continue;
         log::warn("server.accept_paused", "no connection can be taken right now", {{"what", ec.message()}});
         co_await clock_.sleep_until(clock_.now().boot + kAcceptPause, accept_wake_);
         continue;
       }
       if (ec) continue;  // the client went away before we got to it
-      if (static_cast<int>(connections_.size()) >= options_.connections_max) {
+      if (static_cast<int>(connections_.size()) - shared_.leaving >= options_.connections_max &&
+          !shared_.strangers.let_one_go()) {
         turn_away(socket);
         continue;
       }
@@ -171,8 +173,8 @@ class HttpServer::Impl {
     const Response response = error_response(
         {Errc::overloaded, fmt::format("there are {} connections, and that is the limit", options_.connections_max)});
     const std::string text = fmt::format(
-        "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nRetry-After: 1\r\nConnection: close\r\n\r\n{}",
-        response.status, reason_phrase(response.status), response.body.size(), response.body);
+        "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nRetry-After: 1\r\n{}Connection: close\r\n\r\n{}",
+        response.status, reason_phrase(response.status), response.body.size(), kCrossOriginHeaders, response.body);
     error_code ignored;
     socket.non_blocking(true, ignored);
     socket.write_some(asio::buffer(text), ignored);
@@ -192,6 +194,14 @@ class HttpServer::Impl {
     if (shared_.closing) watchdog_wake_.ring();
   }
 
+  // At most once a second, however many they were.
+  void log_let_go() {
+    const std::uint64_t in_all = shared_.strangers.let_go();
+    if (const std::uint64_t more = in_all - std::exchange(let_go_logged_, in_all); more > 0)
+      log::warn("server.strangers_let_go", "connections that had proved nothing made room for others",
+                {{"count", more}, {"inAll", in_all}});
+  }
+
   // Ends what takes too long, for all connections: a timer each would cost more than the requests.
   Task<void> watch() {
     while (!shared_.closing || !connections_.empty()) {
@@ -199,6 +209,7 @@ class HttpServer::Impl {
       shared_.now = now.boot;
       shared_.date = http_date(now.wall);
       if (!shared_.closing) hub_.tick();
+      log_let_go();
       const bool over = shared_.closing && now.boot >= close_deadline_;
       for (Connection* connection : connections_) {
         if (over) {
@@ -237,6 +248,7 @@ class HttpServer::Impl {
   Wake accept_wake_;
   Wake watchdog_wake_;
   BootTime close_deadline_ = BootTime::max();
+  std::uint64_t let_go_logged_ = 0;
 };
 
 HttpServer::HttpServer(asio::io_context& context, Clock& clock, Served served, ServerOptions options)

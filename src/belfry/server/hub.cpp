@@ -7,21 +7,24 @@
 #include "belfry/base/limits.h"
 #include "belfry/base/log.h"
 #include "belfry/base/utf8.h"
-#include "belfry/net/websocket.h"
+#include "belfry/server/frames.h"
 
 namespace belfry::server {
 namespace {
 
-namespace websocket = net::websocket;
-
 constexpr int kCatchUpLines = 200;
+// Of a client that may not read as fast as it asks: a page of lines may have 4 MiB, and thousands may come at once.
+constexpr int kFirstLines = 10;
+// Of a run, read ahead of a client that may not read.
+constexpr std::size_t kCatchUpEventsBytes = 64u << 10;
 // Chats that one panel looks at: as many as its list shows.
 constexpr std::size_t kSubscriptionsMax = 500;
+// Pages that are in memory at once, however many catch up.
+constexpr int kReadingMax = 4;
+// Frames that are kept in mind, at least, until those are looked for that nobody waits for any more.
+constexpr std::size_t kFramesKept = 1'000;
 // Sessions whose people are kept in mind.
 constexpr std::size_t kPeopleKept = 10'000;
-// In the place of a number, while a client catches up with a run: nothing has happened meanwhile, or something has.
-constexpr std::int64_t kCatchingUp = -1;
-constexpr std::int64_t kMissed = -2;
 // The first frame comes with the connection.
 constexpr Nanos kHelloMax = std::chrono::seconds{10};
 // Close codes of our own: 4000 and up are free for that.
@@ -59,8 +62,19 @@ void Hub::add_to(Router& router) {
 }
 
 void Hub::send(Client& client, const std::string& text) {
-  if (client.socket) client.socket->send(websocket::frame(websocket::Opcode::text, text));
+  if (client.socket) client.socket->send(text_frame(text));
 }
+
+class Hub::Turn {
+ public:
+  explicit Turn(Hub& hub) : hub_(hub) {}
+  ~Turn() { hub_.end_turn(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Hub& hub_;
+};
 
 // --- one client ---
 
@@ -77,6 +91,8 @@ Task<void> Hub::serve(Request, Socket& socket) {
   strangers_.erase(client);
   if (!known) co_return;
   while (auto text = co_await socket.receive()) {
+    // What somebody asks for who does not read the answers has time.
+    if (!socket.has_room(0)) co_await socket.drained();
     auto frame = wire::read_client_frame(*text);
     if (!frame) {
       send(*client, wire::socket_error(frame.error(), "", ""));
@@ -103,6 +119,7 @@ Task<bool> Hub::greet(std::shared_ptr<Client> client) {
     co_return refuse(kUnauthorized, allowed.error().detail);
   if (!chats_.is_person(hello->person))
     co_return refuse(kBadFrame, fmt::format("there is no person \"{}\"", hello->person.substr(0, kIdBytesMax)));
+  socket.proved();
   client->person = hello->person;
   clients_.insert(client);
   by_person_[client->person].insert(client);
@@ -200,29 +217,79 @@ Task<void> Hub::catch_up(std::shared_ptr<Client> client, std::string session) {
     unsubscribe(client, session);
     co_return;
   }
-  while (Subscription* const before = find(client, session)) {
-    const std::int64_t after = before->sent;
-    const auto lines = co_await chats_.lines({.session = session, .after = after, .limit = kCatchUpLines});
-    Subscription* const here = find(client, session);
-    if (!here) co_return;
-    if (!lines) {
-      send(*client, wire::socket_error(lines.error(), session, ""));
-      unsubscribe(client, session);
-      co_return;
-    }
-    if (here->sent != after) continue;  // it asked for another place meanwhile
-    for (const chat::Line& line : *lines) {
-      send(*client, wire::message(session, line));
-      here->sent = line.seq;
-    }
-    if (lines->empty() && here->heard <= here->sent) {
-      here->live = true;
-      send(*client, wire::caught_up(session, here->sent));
-      for (const chat::Draft& draft : chats_.drafts(session)) send(*client, wire::draft(session, draft, false));
-      co_return;
-    }
-    if (client->socket) co_await client->socket->drained();
+  int limit = kFirstLines;
+  while (find(client, session)) {
+    co_await client->socket->drained();
+    co_await wait_for_turn();
+    const Turn turn(*this);
+    const auto more = co_await next_lines(client, session, limit);
+    if (!more) co_return;
+    limit = *more;
   }
+}
+
+// Many who catch up at once must not have all their pages in memory at once.
+Task<void> Hub::wait_for_turn() {
+  if (reading_ < kReadingMax) {
+    ++reading_;
+    co_return;
+  }
+  co_await suspend<int>([this](Resume<int> resume) { turns_.push_back(std::move(resume)); });
+}
+
+// Whoever waits has the turn from here on.
+void Hub::end_turn() {
+  if (turns_.empty()) {
+    --reading_;
+    return;
+  }
+  asio::post(context_, [next = std::move(turns_.front())]() mutable { next(0); });
+  turns_.pop_front();
+}
+
+// A question says what became of it, so what it looks like changes.
+SharedFrame Hub::frame_of(const std::string& session, const chat::Line& line) {
+  if (line.question) return text_frame(wire::message(session, line));
+  const std::string name = fmt::format("{} {}", session, line.seq);
+  if (const auto known = frames_.find(name); known != frames_.end())
+    if (SharedFrame frame = known->second.lock()) return frame;
+  if (frames_.size() >= tidy_frames_at_) {
+    std::erase_if(frames_, [](const auto& each) { return each.second.expired(); });
+    tidy_frames_at_ = std::max(kFramesKept, 2 * frames_.size());
+  }
+  SharedFrame frame = text_frame(wire::message(session, line));
+  frames_[name] = frame;
+  return frame;
+}
+
+// Sends as many lines as there is room for; what was read beyond them is let go, and read again when there is. Returns how
+// many are worth reading then, or nothing if it is over.
+Task<std::optional<int>> Hub::next_lines(std::shared_ptr<Client> client, std::string session, int limit) {
+  const Subscription* const before = find(client, session);
+  if (!before) co_return std::nullopt;
+  const std::int64_t after = before->sent;
+  const auto lines = co_await chats_.lines({.session = session, .after = after, .limit = limit});
+  Subscription* const here = find(client, session);
+  if (!here) co_return std::nullopt;
+  if (!lines) {
+    send(*client, wire::socket_error(lines.error(), session, ""));
+    unsubscribe(client, session);
+    co_return std::nullopt;
+  }
+  if (here->sent != after) co_return limit;  // it asked for another place meanwhile
+  int taken = 0;
+  for (const chat::Line& line : *lines) {
+    SharedFrame frame = frame_of(session, line);
+    if (!client->socket->has_room(frame->bytes.size())) co_return std::clamp(2 * taken, 1, kCatchUpLines);
+    client->socket->send(std::move(frame));
+    here->sent = line.seq;
+    ++taken;
+  }
+  if (!lines->empty() || here->heard > here->sent) co_return std::min(4 * limit, kCatchUpLines);
+  here->live = true;
+  send(*client, wire::caught_up(session, here->sent));
+  for (const chat::Draft& draft : chats_.drafts(session)) send(*client, wire::draft(session, draft, false));
+  co_return std::nullopt;
 }
 
 // --- what happens ---
@@ -230,12 +297,13 @@ Task<void> Hub::catch_up(std::shared_ptr<Client> client, std::string session) {
 void Hub::said(const std::string& session, const chat::Line& line) {
   if (clients_.empty()) return;
   if (const auto here = by_session_.find(session); here != by_session_.end()) {
-    const std::string frame = websocket::frame(websocket::Opcode::text, wire::message(session, line));
+    const SharedFrame frame = frame_of(session, line);
     const Clients clients = here->second;  // one that is cut off leaves the list
     for (const std::shared_ptr<Client>& client : clients) {
       Subscription* const subscription = find(client, session);
       if (!subscription) continue;
-      if (!subscription->live || line.seq != subscription->sent + 1) {
+      const bool next = subscription->live && line.seq == subscription->sent + 1;
+      if (!next || !client->socket->has_room(frame->bytes.size())) {
         subscription->heard = std::max(subscription->heard, line.seq);
         const bool missed = subscription->live && line.seq > subscription->sent;
         if (missed) subscribe(client, {.session = session, .after = subscription->sent});
@@ -262,31 +330,46 @@ Task<void> Hub::find_people(std::string session, chat::Line line) {
 
 // Panels of these people that do not look at the session right now.
 void Hub::tell_others(const std::string& session, const People& people, const chat::Line& line) {
-  std::string frame;
+  SharedFrame frame;
   for (const std::string& person : people) {
     const auto theirs = by_person_.find(person);
     if (theirs == by_person_.end()) continue;
     const Clients clients = theirs->second;
     for (const std::shared_ptr<Client>& client : clients) {
       if (!client->socket || client->sessions.contains(session)) continue;
-      if (frame.empty()) frame = websocket::frame(websocket::Opcode::text, wire::activity(session, line));
+      if (!frame) frame = text_frame(wire::activity(session, line));
       client->socket->send(frame);
     }
   }
 }
 
+// Of the end of one everybody hears who may have seen its beginning.
 void Hub::drafted(const std::string& session, const chat::Draft& draft, bool ended) {
-  tell_session(session, wire::draft(session, draft, ended));
+  if (!ended) return tell_session(session, wire::draft(session, draft, false));
+  const auto here = by_session_.find(session);
+  if (here == by_session_.end()) return;
+  const SharedFrame frame = text_frame(wire::draft(session, draft, true));
+  const Clients clients = here->second;
+  for (const std::shared_ptr<Client>& client : clients)
+    if (client->socket) client->socket->send(frame);
 }
 
-// Those who look at it right now, and have all of its lines.
+// Those who look at it right now, and have all of its lines. One that does not read catches up later: then it is told how
+// things stand.
 void Hub::tell_session(const std::string& session, const std::string& text) {
   const auto here = by_session_.find(session);
   if (here == by_session_.end()) return;
+  const SharedFrame frame = text_frame(text);
   const Clients clients = here->second;
-  for (const std::shared_ptr<Client>& client : clients)
-    if (const Subscription* const subscription = find(client, session); subscription && subscription->live)
-      send(*client, text);
+  for (const std::shared_ptr<Client>& client : clients) {
+    const Subscription* const subscription = find(client, session);
+    if (!subscription || !subscription->live) continue;
+    if (client->socket->has_room(frame->bytes.size())) {
+      client->socket->send(frame);
+    } else {
+      subscribe(client, {.session = session, .after = subscription->sent});
+    }
+  }
 }
 
 // --- runs ---
@@ -299,19 +382,27 @@ void Hub::progressed(const run::Run& run, int step, const std::string& progress)
   if (by_session_.contains(run.owner.session)) tell_session(run.owner.session, wire::run_progress(run, step, progress));
 }
 
-// Those that are watched one by one are sent in order: one that would leave a gap is read again from the disk.
+// Those that are watched one by one are sent in order: one that would leave a gap is read again from the disk, and so is
+// one that there is no room for.
 void Hub::happened(const run::Event& event) {
   const auto watchers = by_run_.find(event.run_id);
   if (watchers == by_run_.end()) return;
+  const SharedFrame frame = text_frame(wire::run_event(event));
   const Clients clients = watchers->second;
   for (const std::shared_ptr<Client>& client : clients) {
-    const auto known = client->runs.find(event.run_id);
-    if (known == client->runs.end()) continue;
-    if (known->second < 0) known->second = kMissed;
-    if (known->second + 1 != event.seq) continue;
-    known->second = event.seq;
-    send(*client, wire::run_event(event));
-    if (event.is_last()) unwatch(client, event.run_id);
+    Subscription* const watching = find_run(client, event.run_id);
+    if (!watching) continue;
+    const bool next = watching->live && event.seq == watching->sent + 1;
+    if (next && client->socket->has_room(frame->bytes.size())) {
+      watching->sent = event.seq;
+      client->socket->send(frame);
+      if (event.is_last()) unwatch(client, event.run_id);
+      continue;
+    }
+    watching->heard = std::max(watching->heard, event.seq);
+    if (!watching->live || event.seq <= watching->sent) continue;
+    watching->live = false;
+    tasks_.spawn("follow a run", follow(client, event.run_id));
   }
 }
 
@@ -345,31 +436,54 @@ Task<void> Hub::watch(std::shared_ptr<Client> client, wire::WatchRun wanted) {
                             "", ""));
     co_return;
   }
-  std::int64_t after = wanted.after;
+  const auto [entry, is_new] = client->runs.try_emplace(wanted.run);
+  const bool catching_up = !is_new && !entry->second.live;
+  entry->second.sent = wanted.after;
+  entry->second.live = false;
   by_run_[wanted.run].insert(client);
-  while (client->socket) {
-    client->runs[wanted.run] = kCatchingUp;
-    const auto events = co_await runs_.events({.id = wanted.run, .after = after});
-    if (!client->socket) co_return;
-    if (!events) {
-      unwatch(client, wanted.run);
-      send(*client, wire::socket_error(events.error(), "", ""));
-      co_return;
-    }
-    for (const run::Event& event : *events) {
-      send(*client, wire::run_event(event));
-      after = event.seq;
-      if (!event.is_last()) continue;
-      unwatch(client, wanted.run);
-      co_return;
-    }
-    if (!events->empty() || client->runs[wanted.run] == kMissed) {
-      if (client->socket) co_await client->socket->drained();
-      continue;
-    }
-    client->runs[wanted.run] = after;  // live from here on
-    co_return;
+  if (!catching_up) tasks_.spawn("follow a run", follow(client, wanted.run));
+}
+
+Hub::Subscription* Hub::find_run(const std::shared_ptr<Client>& client, const std::string& run) {
+  const auto found = client->runs.find(run);
+  return client->socket && found != client->runs.end() ? &found->second : nullptr;
+}
+
+Task<void> Hub::follow(std::shared_ptr<Client> client, std::string run) {
+  while (find_run(client, run)) {
+    co_await client->socket->drained();
+    co_await wait_for_turn();
+    const Turn turn(*this);
+    const bool more = co_await next_events(client, run);
+    if (!more) co_return;
   }
+}
+
+// As next_lines().
+Task<bool> Hub::next_events(std::shared_ptr<Client> client, std::string run) {
+  const Subscription* const before = find_run(client, run);
+  if (!before) co_return false;
+  const std::int64_t after = before->sent;
+  const auto events = co_await runs_.events({.id = run, .after = after, .bytes_max = kCatchUpEventsBytes});
+  Subscription* const here = find_run(client, run);
+  if (!here) co_return false;
+  if (!events) {
+    unwatch(client, run);
+    send(*client, wire::socket_error(events.error(), "", ""));
+    co_return false;
+  }
+  if (here->sent != after) co_return true;
+  for (const run::Event& event : *events) {
+    SharedFrame frame = text_frame(wire::run_event(event));
+    if (!client->socket->has_room(frame->bytes.size())) co_return true;
+    client->socket->send(std::move(frame));
+    here->sent = event.seq;
+    if (!event.is_last()) continue;
+    unwatch(client, run);
+    co_return false;
+  }
+  here->live = events->empty() && here->heard <= here->sent;
+  co_return !here->live;
 }
 
 void Hub::coming_in(const std::string& session) {
@@ -407,7 +521,7 @@ void Hub::tick() {
   const Clients clients = clients_;
   for (const std::shared_ptr<Client>& client : clients) {
     std::string text = wire::counts(all, bus_.delayed_count(client->person));
-    if (text == client->counts) continue;
+    if (text == client->counts || !client->socket || !client->socket->has_room(text.size())) continue;
     send(*client, text);
     client->counts = std::move(text);
   }

@@ -3,12 +3,16 @@
 //
 // A subscription catches up from the number that the client knows, page by page and no faster than the client reads, and is
 // live from then on. What is said meanwhile is only noted, and read with the next page: so nothing is sent twice or left out.
+// One that does not read catches up again when it does: lines are on the disk, and not kept in memory for it. Events of runs
+// that it watches go the same way.
 //
 // Lives on the kernel's thread.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -62,7 +66,7 @@ class Hub final : public chat::Listener, public run::Listener {
     std::string person;
     std::unordered_map<std::string, Subscription> sessions;
     std::string counts;                                  // as they were last said
-    std::unordered_map<std::string, std::int64_t> runs;  // that it hears of, and the last number it was given
+    std::unordered_map<std::string, Subscription> runs;  // that it hears of
   };
   using Clients = std::unordered_set<std::shared_ptr<Client>>;
   using People = std::vector<std::string>;
@@ -81,6 +85,14 @@ class Hub final : public chat::Listener, public run::Listener {
   void leave(const std::shared_ptr<Client>& client);
 
   Task<void> catch_up(std::shared_ptr<Client> client, std::string session);
+  Task<std::optional<int>> next_lines(std::shared_ptr<Client> client, std::string session, int limit);
+  static Subscription* find_run(const std::shared_ptr<Client>& client, const std::string& run);
+  Task<void> follow(std::shared_ptr<Client> client, std::string run);
+  Task<bool> next_events(std::shared_ptr<Client> client, std::string run);
+  SharedFrame frame_of(const std::string& session, const chat::Line& line);
+  Task<void> wait_for_turn();
+  void end_turn();
+  class Turn;
   static Subscription* find(const std::shared_ptr<Client>& client, const std::string& session);
   Task<void> find_people(std::string session, chat::Line line);
   void tell_others(const std::string& session, const People& people, const chat::Line& line);
@@ -104,6 +116,11 @@ class Hub final : public chat::Listener, public run::Listener {
   std::unordered_map<std::string, Clients> by_run_;
   std::unordered_map<std::string, People> people_;  // of sessions; they do not change
   std::unordered_set<std::string> coming_;          // sessions whose panels are told soon, once for many changes
+  // Of lines that somebody still has to be sent: thousands who come at once share them.
+  std::unordered_map<std::string, std::weak_ptr<Frame>> frames_;
+  std::size_t tidy_frames_at_ = 0;
+  int reading_ = 0;  // pages, for those who catch up
+  std::deque<Resume<int>> turns_;
   Stopper stopper_;
   bool flush_posted_ = false;
   bool stopping_ = false;

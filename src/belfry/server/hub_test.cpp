@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "belfry/net/websocket.h"
+#include "belfry/server/frames.h"
 #include "tests/support/world.h"
 
 namespace belfry::server {
@@ -36,18 +36,33 @@ class TestSocket final : public Socket {
     incoming_.pop_front();
     co_return text;
   }
-  void send(std::string_view frame) override {
+  bool has_room(std::size_t) const override { return reads_ || waiting_frames_ == 0; }
+  void send(SharedFrame frame) override {
     net::websocket::Reader reader(net::websocket::Side::client, 1u << 22);
-    const auto read = reader.next(frame);
+    std::string_view bytes = frame->bytes;
+    const auto read = reader.next(bytes);
     ASSERT_TRUE(read && *read);
     frames.push_back((*read)->payload);
+    if (!reads_) ++waiting_frames_;
   }
-  Task<void> drained() override { co_return; }
+  Task<void> drained() override {
+    while (waiting_frames_ > 0 && !over_)
+      co_await suspend<int>([this](Resume<int> resume) { draining_.push_back(std::move(resume)); });
+  }
+  // Whether it takes what it is sent. `frames` has what was handed over, read or not.
+  void set_reads(bool reads) {
+    reads_ = reads;
+    if (!reads) return;
+    waiting_frames_ = 0;
+    for (Resume<int>& resume : std::exchange(draining_, {})) resume(0);
+  }
   void close(int code, std::string_view reason) override {
     close_code = code;
     close_reason = reason;
     end();
   }
+
+  void proved() override { trusted = true; }
 
   void say(std::string text) {
     incoming_.push_back(std::move(text));
@@ -56,6 +71,7 @@ class TestSocket final : public Socket {
   void end() {
     over_ = true;
     wake();
+    set_reads(true);
   }
   std::vector<std::string> of(std::string_view op) const {
     std::vector<std::string> found;
@@ -71,6 +87,7 @@ class TestSocket final : public Socket {
 
   std::vector<std::string> frames;
   int close_code = 0;
+  bool trusted = false;
   std::string close_reason;
 
  private:
@@ -79,6 +96,9 @@ class TestSocket final : public Socket {
   }
   std::deque<std::string> incoming_;
   Resume<int> waiting_;
+  std::vector<Resume<int>> draining_;
+  int waiting_frames_ = 0;
+  bool reads_ = true;
   bool over_ = false;
 };
 
@@ -217,8 +237,53 @@ TEST(Hub, WhatIsSaidWhileAPanelCatchesUpIsNotMissed) {
   EXPECT_EQ(socket.seqs(), (std::vector<std::int64_t>{1, 2, 3}));
 }
 
-// G9: whatever is said meanwhile, whoever comes, goes and comes again, however late the store answers: each number once, in
-// order, without gaps.
+// G9, G16: what is said is on the disk, so nothing of it is kept for a panel that does not read.
+TEST_F(HubTest, LinesWaitOnTheDiskForAPanelThatDoesNotRead) {
+  Panels panels(w);
+  TestSocket& socket = panels.connect_to(session);
+  TestSocket& other = panels.connect_to(session);
+  socket.set_reads(false);
+  for (int i = 0; i < 300; ++i) post("x");
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(w.run(w.chats().draft(session, {.id = "d1", .from = "bot", .text = fmt::format("so far: {}", i)})));
+  EXPECT_EQ(other.seqs().size(), 300u);
+  EXPECT_EQ(socket.seqs().size(), 1u);
+  EXPECT_TRUE(socket.of("draft").empty());
+  EXPECT_EQ(socket.of("caughtUp").size(), 1u);
+
+  for (int i = 0; i < 20; ++i) {  // it takes one frame now and then
+    socket.set_reads(true);
+    socket.set_reads(false);
+    w.clock().settle();
+  }
+  EXPECT_LT(socket.seqs().size(), 40u);
+  socket.set_reads(true);
+  w.clock().settle();
+  EXPECT_EQ(socket.seqs(), other.seqs());
+  EXPECT_EQ(socket.of("caughtUp").size(), 2u) << "from here on the panel reads anew what changes";
+  ASSERT_EQ(socket.of("draft").size(), 1u);
+  EXPECT_EQ(field(socket.of("draft")[0], "text"), "so far: 4");
+  post("and on");
+  EXPECT_EQ(socket.seqs().size(), 301u);
+}
+
+// G16
+TEST_F(HubTest, TheEndOfADraftIsToldAlsoToAPanelThatDoesNotRead) {
+  Panels panels(w);
+  TestSocket& socket = panels.connect_to(session);
+  ASSERT_TRUE(w.run(w.chats().draft(session, {.id = "d1", .from = "bot", .text = "Once"})));
+  socket.set_reads(false);
+  post("x");
+  post("y");
+  ASSERT_TRUE(w.run(w.chats().draft(session, {.id = "d1", .from = "bot", .text = ""})));
+  socket.set_reads(true);
+  w.clock().settle();
+  EXPECT_EQ(field(socket.of("draft").back(), "done"), "true");
+  EXPECT_EQ(socket.seqs().size(), 2u);
+}
+
+// G9: whatever is said meanwhile, whoever comes, goes, comes again or does not read, however late the store answers: each
+// number once, in order, without gaps.
 RC_GTEST_PROP(Hub, EachNumberComesOnceAndInOrder, ()) {
   LateAnswers answers;
   World w(answers.options());
@@ -238,7 +303,7 @@ RC_GTEST_PROP(Hub, EachNumberComesOnceAndInOrder, ()) {
   };
   const int steps = *rc::gen::inRange(5, 40);
   for (int i = 0; i < steps; ++i) {
-    const int what = *rc::gen::inRange(0, 8);
+    const int what = *rc::gen::inRange(0, 10);
     if (what <= 2) {  // several at once, of which some are told in one turn of the loop
       for (int j = *rc::gen::inRange(1, 4); j > 0; --j, ++said)
         on_their_way.push_back(w.start_task(w.chats().post({.session = session, .text = "x"})));
@@ -247,6 +312,9 @@ RC_GTEST_PROP(Hub, EachNumberComesOnceAndInOrder, ()) {
       answers.holding = !answers.holding;
     } else if (what == 4) {
       if (answers.held() > 0) release_one();
+    } else if (what >= 8 && !viewers.empty()) {
+      viewers[*rc::gen::inRange<std::size_t>(0, viewers.size())].socket->set_reads(what == 9);
+      if (*rc::gen::inRange(0, 2) == 0) w.clock().settle();
     } else if (what <= 6 || viewers.empty()) {
       const std::int64_t after = *rc::gen::inRange<std::int64_t>(0, said + 1);
       viewers.push_back({&panels.connect_to(session, after), after});
@@ -258,6 +326,7 @@ RC_GTEST_PROP(Hub, EachNumberComesOnceAndInOrder, ()) {
     }
   }
   answers.holding = false;
+  for (const Viewer& viewer : viewers) viewer.socket->set_reads(true);
   while (answers.held() > 0) release_one();
   w.clock().settle();
   for (const Viewer& viewer : viewers) {
@@ -311,11 +380,13 @@ TEST_F(HubTest, WithoutTheTokenNothingIsHeard) {
     panels.say(socket, hello);
     EXPECT_EQ(socket.close_code, 4401);
     EXPECT_TRUE(socket.frames.empty());
+    EXPECT_FALSE(socket.trusted);
   }
   TestSocket& socket = panels.connect();
   panels.say(socket,
              fmt::format(R"({{"op":"hello","token":"secret","person":"ann","sessions":[{{"id":"{}"}}]}})", session));
   EXPECT_EQ(socket.seqs().size(), 1u);
+  EXPECT_TRUE(socket.trusted);
 }
 
 TEST_F(HubTest, WhoeverDoesNotBeginWithAHelloIsSentAway) {
@@ -524,6 +595,24 @@ TEST_F(HubRunsTest, EventsOfARunAreHeardFromAnyNumberInOrderAndOnce) {
   for (const std::string& frame : socket.of("runEvent"))
     types.push_back(json::text_in(*json::find(*json::parse(frame), "event"), "type"));
   EXPECT_EQ(types, (std::vector<std::string>{"plan", "args", "tool_result", "done"}));
+}
+
+// G16
+TEST_F(HubRunsTest, EventsOfARunWaitOnTheDiskForAPanelThatDoesNotRead) {
+  Panels panels(w);
+  const std::string id = begin(session);
+  TestSocket& socket = panels.connect_to(session);
+  panels.say(socket, fmt::format(R"({{"op":"watchRun","runId":"{}","after":1}})", id));
+  const std::size_t before = socket.of("runEvent").size();
+  socket.set_reads(false);
+  w.advance(20s);
+  EXPECT_LE(socket.of("runEvent").size(), before + 1);
+  socket.set_reads(true);
+  w.clock().settle();
+  std::vector<std::string> seqs;
+  for (const std::string& frame : socket.of("runEvent"))
+    seqs.push_back(json::text_in(*json::find(*json::parse(frame), "event"), "type"));
+  EXPECT_EQ(seqs, (std::vector<std::string>{"plan", "args", "tool_result", "done"}));
 }
 
 // F8, G20

@@ -27,7 +27,7 @@ void MailboxRoutes::add_to(Router& router) {
 Task<Response> MailboxRoutes::counts(Request request) {
   const auto counts = bus_.counts(request.parameter);
   if (!counts) co_return error_response(counts.error());
-  co_return json_response(200, wire::counts(request.parameter, *counts));
+  co_return json_response(200, wire::counts(request.parameter, *counts, bus_.caught_up()));
 }
 
 Task<Response> MailboxRoutes::receive(Request request) {

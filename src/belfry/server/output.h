@@ -19,6 +19,22 @@ struct Output {
 
   std::size_t waiting() const { return bytes.size() - written; }
 
+  // Nothing more will be written: what waits is let go at once.
+  void fail() {
+    failed = true;
+    std::string().swap(bytes);
+    written = 0;
+  }
+
+  // Room for so much more, and none for what was written already.
+  void make_room(std::size_t more) {
+    std::string left;
+    left.reserve(waiting() + more);
+    left.append(bytes, written);
+    bytes = std::move(left);
+    written = 0;
+  }
+
   // Writes what the socket takes right now. False if some is left, or if the client is gone.
   bool write_now(asio::ip::tcp::socket& socket) {
     while (waiting() > 0 && !failed) {

@@ -13,6 +13,17 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
+// The shortest end of a body in chunks, "0 CRLF CRLF". Beast asserts that nobody asks again after part of it with less.
+constexpr std::size_t kLastChunkBytes = 5;
+// Room that is made for a body because of its announced length alone; what really comes makes more.
+constexpr std::size_t kReservedBytesMax = 64u << 10;
+
+// What may be the line of the last chunk, perhaps behind the end of the one before: Beast has seen part of it.
+bool may_be_last_chunk(std::string_view bytes) {
+  const std::size_t first = bytes.find_first_not_of("\r\n");
+  return first == std::string_view::npos || bytes[first] == '0';
+}
+
 Method method_of(http::verb verb) {
   switch (verb) {
     case http::verb::get: return Method::get;
@@ -40,7 +51,14 @@ class RequestParser::Impl final : public http::basic_parser<true> {
   std::optional<ParseProblem> problem;
   std::size_t body_bytes_max = 0;
   std::size_t body_bytes = 0;
+  std::size_t extension_bytes = 0;  // of all chunks so far
+  std::size_t head_bytes = 0;
   int version = 11;
+  bool wants_more = false;
+
+  // For the line of the next chunk, or that of the last one with the trailers behind it.
+  std::size_t chunk_text_room() const { return kChunkTextBytesMax - std::min(extension_bytes, kChunkTextBytesMax); }
+  std::size_t put_chunks(std::string_view bytes, error_code& ec);
 
  private:
   // Ends the parsing with an answer of ours.
@@ -54,10 +72,12 @@ class RequestParser::Impl final : public http::basic_parser<true> {
     version = http_version;
     request.method = method_of(verb);
     std::string_view rest(target.data(), target.size());
-    // A proxy writes the whole URL; what counts is behind the host.
+    // A proxy writes the whole URL. Its host is looked at like the header.
     if (rest.starts_with("http://")) {
       rest.remove_prefix(7);
-      rest.remove_prefix(std::min(rest.find('/'), rest.size()));
+      request.authority = rest.substr(0, rest.find_first_of("/?#"));
+      request.has_authority = true;
+      rest.remove_prefix(request.authority.size());
     }
     const std::size_t question = rest.find('?');
     if (question != std::string_view::npos) request.query = rest.substr(question + 1);
@@ -88,6 +108,9 @@ class RequestParser::Impl final : public http::basic_parser<true> {
       case http::field::upgrade: request.upgrade = text; break;
       case http::field::sec_websocket_key: request.websocket_key = text; break;
       case http::field::sec_websocket_version: request.websocket_version = text; break;
+      case http::field::sec_fetch_site: request.fetch_site = text; break;
+      case http::field::sec_fetch_mode: request.fetch_mode = text; break;
+      case http::field::sec_fetch_dest: request.fetch_dest = text; break;
       case http::field::content_encoding:
         if (!beast::iequals(value, "identity"))
           refuse(Errc::unsupported, fmt::format("Content-Encoding {} is not read; send the body as it is", text), 415,
@@ -113,7 +136,7 @@ class RequestParser::Impl final : public http::basic_parser<true> {
 
   void on_header_impl(error_code&) override {}
   void on_body_init_impl(const boost::optional<std::uint64_t>& length, error_code&) override {
-    if (length) request.body.reserve(std::min<std::size_t>(*length, body_bytes_max));
+    if (length) request.body.reserve(std::min<std::size_t>({*length, body_bytes_max, kReservedBytesMax}));
   }
 
   std::size_t take(beast::string_view bytes, error_code& ec) {
@@ -127,12 +150,40 @@ class RequestParser::Impl final : public http::basic_parser<true> {
   }
 
   std::size_t on_body_impl(beast::string_view bytes, error_code& ec) override { return take(bytes, ec); }
-  void on_chunk_header_impl(std::uint64_t, beast::string_view, error_code&) override {}
+  void on_chunk_header_impl(std::uint64_t, beast::string_view extensions, error_code&) override {
+    extension_bytes += extensions.size();
+  }
   std::size_t on_chunk_body_impl(std::uint64_t, beast::string_view bytes, error_code& ec) override {
     return take(bytes, ec);
   }
   void on_finish_impl(error_code&) override {}
 };
+
+// Beast sets no bound to what stands around the chunks. It is shown only as much of it as may stand there: whether all of
+// that is there at once or comes byte by byte, the same is taken.
+std::size_t RequestParser::Impl::put_chunks(std::string_view bytes, error_code& ec) {
+  std::size_t taken = 0;
+  while (taken < bytes.size() && !is_done()) {
+    const std::string_view left = bytes.substr(taken);
+    if (wants_more && left.size() < kLastChunkBytes && may_be_last_chunk(left)) break;
+    const std::string_view shown = left.substr(0, chunk_text_room());
+    ec = {};
+    const std::size_t used = put(boost::asio::const_buffer(shown.data(), shown.size()), ec);
+    taken += used;
+    wants_more = ec == http::error::need_more;
+    if (ec && !wants_more) break;
+    const bool too_long = wants_more && shown.size() - used >= chunk_text_room();
+    if (too_long || chunk_text_room() < kLastChunkBytes) {
+      refuse(Errc::too_large,
+             fmt::format("the lines of the chunks and the fields behind the last one are longer than {} bytes",
+                         kChunkTextBytesMax),
+             431, ec);
+      break;
+    }
+    if (used == 0) break;
+  }
+  return taken;
+}
 
 RequestParser::RequestParser() : impl_(std::make_unique<Impl>()) {}
 RequestParser::~RequestParser() = default;
@@ -142,7 +193,10 @@ std::expected<std::size_t, ParseProblem> RequestParser::feed(std::string_view by
   const bool had_head = impl_->is_header_done();
   impl_->eager(had_head);
   error_code ec;
-  const std::size_t taken = impl_->put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
+  const std::size_t taken = had_head && impl_->chunked()
+                                ? impl_->put_chunks(bytes, ec)
+                                : impl_->put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
+  if (!had_head) impl_->head_bytes += taken;
   if (impl_->problem) return std::unexpected(*impl_->problem);
   if (!ec || ec == http::error::need_more) return taken;
   if (ec == http::error::header_limit || ec == http::error::buffer_overflow)
@@ -164,6 +218,7 @@ std::optional<std::uint64_t> RequestParser::announced_bytes() const {
 }
 
 void RequestParser::set_body_limit(std::size_t bytes) { impl_->body_bytes_max = bytes; }
+std::size_t RequestParser::held_bytes() const { return impl_->head_bytes + impl_->request.body.capacity(); }
 Request& RequestParser::request() { return impl_->request; }
 
 }  // namespace belfry::server

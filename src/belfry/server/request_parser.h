@@ -15,6 +15,8 @@ namespace belfry::server {
 
 // A head is a few hundred bytes; 16 KiB leave room for cookies and tokens and are nothing to hold.
 inline constexpr std::size_t kHeadBytesMax = 16u << 10;
+// The lines in front of chunks and the fields behind the last one, together: nobody here has anything to say there.
+inline constexpr std::size_t kChunkTextBytesMax = 16u << 10;
 
 struct ParseProblem {
   Error error;
@@ -38,6 +40,8 @@ class RequestParser {
   // Feeding stops with too_large when more than this has come in all.
   void set_body_limit(std::size_t bytes);
   Request& request();
+  // What this keeps of the request: its fields, and what came of its body.
+  std::size_t held_bytes() const;
 
  private:
   class Impl;

@@ -1,7 +1,9 @@
 #include "belfry/server/request_parser.h"
 
 #include <memory>
+#include <tuple>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace belfry::server {
@@ -11,6 +13,7 @@ struct Parsed {
   std::unique_ptr<RequestParser> parser = std::make_unique<RequestParser>();
   std::optional<ParseProblem> problem;
   std::string rest;
+  std::size_t most_pending = 0;  // of what came and was not taken
 };
 
 // Feeds `text` in pieces of `step` bytes, as a network might.
@@ -22,6 +25,7 @@ Parsed parse(const std::string& text, std::size_t step, std::size_t body_max = 1
     const std::size_t size = std::min(step, text.size() - at);
     pending += text.substr(at, size);
     at += size;
+    parsed.most_pending = std::max(parsed.most_pending, pending.size());
     while (!pending.empty() && !parsed.parser->done()) {
       const auto taken = parsed.parser->feed(pending);
       if (!taken) {
@@ -67,6 +71,90 @@ TEST(RequestParser, ReadsChunksHoweverTheyAreCut) {
     EXPECT_EQ(parsed.parser->request().host, "h") << "a trailer is no header";
     EXPECT_EQ(parsed.parser->request().hosts, 1);
   }
+}
+
+// G15: in a build with assertions, too
+TEST(RequestParser, TheEndOfABodyMayComeInAnyPieces) {
+  const std::string head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const std::string body : {"", "x"}) {
+    const std::string text = head + (body.empty() ? "" : "1\r\nx\r\n") + "0\r\n\r\n";
+    for (std::size_t first = head.size(); first < text.size(); ++first) {
+      for (std::size_t second = first; second < text.size(); ++second) {
+        Parsed parsed;
+        parsed.parser->set_body_limit(10);
+        std::size_t at = 0;
+        for (const std::size_t end : {head.size(), first, second, text.size()})
+          for (std::size_t taken = 1; taken > 0 && at < end && !parsed.parser->done(); at += taken)
+            taken = parsed.parser->feed(std::string_view(text).substr(at, end - at)).value();
+        EXPECT_TRUE(parsed.parser->done()) << first << " " << second;
+        EXPECT_EQ(parsed.parser->request().body, body);
+      }
+    }
+  }
+}
+
+// G15
+TEST(RequestParser, WhatStandsAroundTheChunksHasABound) {
+  const std::string head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const auto extension = [](std::size_t bytes) { return "1;" + std::string(bytes - 4, 'a') + "\r\n"; };
+  const auto trailer = [](std::size_t bytes) { return "X: " + std::string(bytes - 5, 'y') + "\r\n"; };
+  std::string trailers;
+  while (trailers.size() < kChunkTextBytesMax) trailers += "X: yyyyyyyyyy\r\n";
+  const std::string last = "0\r\n";
+  const std::size_t most = kChunkTextBytesMax;
+  const std::pair<std::string, bool> table[] = {
+      {extension(most) + "x\r\n0\r\n\r\n", false},  // nothing is left for the last one
+      {extension(most - 20) + "x\r\n0\r\n\r\n", true},
+      {extension(most + 1) + "x\r\n0\r\n\r\n", false},
+      {last + trailer(most - 5) + "\r\n", true},
+      {last + trailer(most - 4) + "\r\n", false},
+      {last + trailers + "\r\n", false},
+      {extension(most / 2) + "x\r\n" + extension(most / 2) + "x\r\n0\r\n\r\n", false},
+      {extension(most / 2) + "x\r\n0\r\n" + trailer(most / 2 - 20) + "\r\n", true},
+      {extension(most / 2) + "x\r\n0\r\n" + trailer(most / 2 + 1) + "\r\n", false},
+      {std::string(most, '0') + "1\r\nx\r\n0\r\n\r\n", false},
+      {"10;" + std::string(4 * most, 'a'), false},  // however much more would come
+      {last + "X: " + std::string(4 * most, 'y'), false},
+  };
+  int row = 0;
+  for (const auto& [body, fits] : table) {
+    for (const std::size_t step : {head.size() + body.size(), std::size_t{7'000}, std::size_t{9}}) {
+      const Parsed parsed = parse(head + body, step);
+      EXPECT_EQ(parsed.parser->done(), fits) << row << " " << step;
+      ASSERT_EQ(parsed.problem.has_value(), !fits) << row << " " << step;
+      if (!fits) EXPECT_EQ(parsed.problem->status, 431) << row << " " << step;
+      EXPECT_LT(parsed.most_pending, 2 * most + step) << row << " " << step;
+    }
+    ++row;
+  }
+}
+
+// G19
+TEST(RequestParser, AnAbsoluteUriHasAHostAndAPath) {
+  const std::tuple<const char*, const char*, const char*> table[] = {
+      {"http://a.example:1/v1/x?y=http://b/", "a.example:1", "/v1/x"},
+      {"http://a.example?y=/z", "a.example", ""},
+      {"http:///v1/x", "", "/v1/x"},
+      {"http://", "", ""},
+  };
+  for (const auto& [target, host, path] : table) {
+    const Parsed parsed = parse(fmt::format("GET {} HTTP/1.1\r\nHost: h\r\n\r\n", target), 1'000);
+    ASSERT_TRUE(parsed.parser->done()) << target;
+    EXPECT_TRUE(parsed.parser->request().has_authority);
+    EXPECT_EQ(parsed.parser->request().authority, host);
+    EXPECT_EQ(parsed.parser->request().path, path);
+  }
+  EXPECT_FALSE(parse("GET /http://a HTTP/1.1\r\nHost: h\r\n\r\n", 1'000).parser->request().has_authority);
+}
+
+// G19
+TEST(RequestParser, WhatABrowserSaysAboutThePageIsHeard) {
+  const Parsed parsed = parse(
+      "GET / HTTP/1.1\r\nHost: h\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n\r\n",
+      1'000);
+  EXPECT_EQ(parsed.parser->request().fetch_site, "cross-site");
+  EXPECT_EQ(parsed.parser->request().fetch_mode, "navigate");
+  EXPECT_EQ(parsed.parser->request().fetch_dest, "document");
 }
 
 TEST(RequestParser, TheHeadComesBeforeTheBody) {

@@ -52,6 +52,7 @@ void Router::add(Method method, std::string_view pattern, Handler handler) {
 void Router::add_signed(Method method, std::string_view pattern, Handler handler, std::size_t body_bytes_max) {
   add(method, pattern, std::move(handler));
   routes_.back().needs_token = false;
+  routes_.back().proves_itself = true;
   routes_.back().body_bytes_max = body_bytes_max;
 }
 
@@ -64,6 +65,7 @@ void Router::add_socket(std::string_view pattern, SocketHandler handler) {
   Route route = make_route(Method::get, pattern);
   route.socket = std::move(handler);
   route.needs_token = false;
+  route.proves_itself = true;
   routes_.push_back(std::move(route));
 }
 

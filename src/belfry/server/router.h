@@ -41,6 +41,7 @@ class Router {
     SocketHandler socket;
     std::size_t body_bytes_max = kBodyBytesMax;
     bool needs_token = true;
+    bool proves_itself = false;  // its handler finds out who asks, and says so (Request::proved, Socket::proved)
   };
   // The route of this request, with request.parameter set; not_found, or method_not_allowed with the others in `allow`.
   Result<const Route*> find(Request& request, std::string& allow) const;

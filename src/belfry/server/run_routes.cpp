@@ -12,6 +12,8 @@ namespace {
 
 // Something goes over the wire at least this often: whoever is between here and the client keeps the connection.
 constexpr Millis kHeartbeat{15'000};
+// Read ahead of a client that may not read.
+constexpr std::size_t kStreamPageBytesMax = 64u << 10;
 
 struct FileType {
   std::string_view ending;
@@ -113,6 +115,7 @@ Task<Response> RunRoutes::events(Request request, Exchange& exchange) {
 // Ends after the last event, and when the server does.
 Task<Response> RunRoutes::stream(run::EventsRequest wanted, Exchange& exchange) {
   wanted.wait = Millis{0};
+  wanted.bytes_max = kStreamPageBytesMax;
   auto events = co_await runs_.events(wanted);
   if (!events) co_return error_response(events.error());
   if (events->empty()) {
@@ -128,9 +131,11 @@ Task<Response> RunRoutes::stream(run::EventsRequest wanted, Exchange& exchange) 
   bool alive = (co_await exchange.write(": the events of a run\n\n")).has_value();
   wanted.wait = kHeartbeat;
   while (alive && events) {
-    for (const run::Event& event : *events) {
+    for (run::Event& event : *events) {
       if (!alive) break;
-      alive = (co_await exchange.write(wire::server_sent(event))).has_value();
+      std::string text = wire::server_sent(event);
+      std::string().swap(event.json);  // what waits is there once
+      alive = (co_await exchange.write(std::move(text))).has_value();
       wanted.after = event.seq;
     }
     if (alive) alive = (co_await exchange.drain()).has_value();

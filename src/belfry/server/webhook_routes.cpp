@@ -57,6 +57,7 @@ Task<Response> WebhookRoutes::outbox(Request request) {
 Task<Response> WebhookRoutes::receive(Request request) {
   const auto proved = co_await webhooks_.verify(request.parameter, request.signature, request.body);
   if (!proved) co_return error_response(proved.error());
+  if (request.proved) request.proved();
   auto incoming = wire::read_incoming(request.body);
   if (!incoming) co_return error_response(incoming.error());
   incoming->person = request.parameter;

@@ -325,10 +325,11 @@ std::string outcome(std::string_view counted, const bus::AckOutcome& outcome) {
   return writer.end().take();
 }
 
-std::string counts(const std::string& recipient, const bus::Counts& counts) {
+std::string counts(const std::string& recipient, const bus::Counts& counts, bool caught_up) {
   json::Writer writer;
   writer.object().field("recipient", recipient);
   write_counts(writer, counts);
+  if (!caught_up) writer.field("caughtUp", false);
   return writer.end().take();
 }
 

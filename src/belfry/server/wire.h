@@ -86,7 +86,8 @@ std::string list(const bus::ListResult& result);
 std::string deliveries(const std::vector<bus::Delivery>& deliveries, bool stopping);
 // `counted` is the name of the number: acked, extended, released.
 std::string outcome(std::string_view counted, const bus::AckOutcome& outcome);
-std::string counts(const std::string& recipient, const bus::Counts& counts);
+// Until what a stop left behind is sorted in, what is due of it counts as delayed: then it says that, too.
+std::string counts(const std::string& recipient, const bus::Counts& counts, bool caught_up = true);
 // `profile`: of one that thinks, JSON; empty: it has none.
 std::string agent(const bus::RecipientRow& row, const bus::Counts& counts, bool stopped, const std::string& profile);
 // `written` are agents as JSON with commas between them; `next` is where the following page begins, empty at the end.

@@ -258,5 +258,13 @@ TEST(Wire, ReadsATimeExpressionAndHowItIsMeant) {
                               {R"({"text":"x","tz":"UTC"})", Errc::unknown_field, "timezone"}});
 }
 
+// D7
+TEST(Wire, AMailboxSaysUntilWhenItsCountsAreNotFinal) {
+  const bus::Counts some{.pending = 0, .delayed = 7, .in_flight = 1};
+  EXPECT_EQ(wire::counts("w", some, true), R"({"recipient":"w","pending":0,"delayed":7,"inFlight":1})");
+  EXPECT_EQ(wire::counts("w", some, false),
+            R"({"recipient":"w","pending":0,"delayed":7,"inFlight":1,"caughtUp":false})");
+}
+
 }  // namespace
 }  // namespace belfry::server::wire

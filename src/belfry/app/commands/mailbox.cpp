@@ -25,6 +25,8 @@ void add_mailbox(CLI::App& app) {
     const Answer counts(answer);
     std::printf("pending    %lld\ndelayed    %lld\nin flight  %lld\n", static_cast<long long>(counts.number("pending")),
                 static_cast<long long>(counts.number("delayed")), static_cast<long long>(counts.number("inFlight")));
+    if (counts.has("caughtUp"))
+      std::printf("what was due at the start is still being sorted in: some of the delayed ones are pending\n");
   });
 }
 
