@@ -53,6 +53,8 @@ namespace {
 
 constexpr int kExitForced = 130;  // as a shell reports Ctrl-C
 constexpr int kExitBroken = 4;
+// For what tools have left: one that removes it, others that write it to the disk for good.
+constexpr int kSideThreads = 4;
 // The last part of a stop's deadline, at most: for answers that are being written and for the last write.
 constexpr Nanos kCloseGrace = std::chrono::seconds{1};
 // A log that nobody reads must not hold up a forced exit.
@@ -237,6 +239,7 @@ void Runtime::Parts::open_runs() {
                                 .retention = options.config.runs_retention,
                                 .zone = locale.zone,
                                 .files = (std::filesystem::absolute(options.data) / "files").lexically_normal(),
+                                .side_threads = kSideThreads,
                                 .may_use = {}};
   runs_options.may_use = [this](const std::string& name, const std::string& tool) {
     const auto profile = roster->find(name);

@@ -10,6 +10,9 @@
 // Lives on the kernel's thread.
 #pragma once
 
+#include <unistd.h>
+
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -20,6 +23,7 @@
 
 #include "belfry/base/cancel.h"
 #include "belfry/base/limits.h"
+#include "belfry/base/side_threads.h"
 #include "belfry/base/task_group.h"
 #include "belfry/bus/message_bus.h"
 #include "belfry/bus/time_reader.h"
@@ -28,6 +32,7 @@
 #include "belfry/due/due_rows.h"
 #include "belfry/llm/model.h"
 #include "belfry/run/edit.h"
+#include "belfry/run/files.h"
 #include "belfry/run/run.h"
 #include "belfry/run/run_tables.h"
 #include "belfry/run/slots.h"
@@ -60,6 +65,8 @@ struct RunsOptions {
   Millis retention{0};  // how long runs that have ended are kept; 0: until somebody deletes them
   when::Zone zone = when::Zone::utc();
   std::filesystem::path files;  // where tools leave theirs; empty: nowhere
+  int side_threads = 0;         // for slow work on those; 0: it is done at once
+  Sync sync = ::fsync;          // as the disk does it
   // Whether an agent may use a tool.
   std::function<bool(const std::string& agent, const std::string& tool)> may_use;
 };
@@ -163,7 +170,12 @@ class Runs {
   void add_progress(Run& run) const;
   static Result<> place(store::Connection& connection, const NewRun& wanted, Run& run);
   void apply(const Changes& changes);
-  Task<void> remove_files(std::vector<std::string> ids);
+
+  // runs_files.cpp
+  Task<Result<>> sync_files_of(StepKey key, std::string id);
+  void remove_files(const std::vector<std::string>& ids);
+  Task<void> remove_waiting();
+  Task<void> remove_files_of(std::string id);
   Task<void> sweep_files();
 
   // runs_steps.cpp
@@ -212,8 +224,11 @@ class Runs {
   bool recovered_ = false;
   bool closed_ = false;
   bool stopping_ = false;
+  std::deque<std::string> to_remove_;  // runs whose files are to go
+  bool removing_ = false;
   std::optional<BootTime> looking_;  // when the next pause of a tool ends
   Wake idle_;                        // rung when a tool has ended
+  SideThreads side_;
   Pauses pauses_;
   DueRows due_;
   DueRows telling_;  // apart: agents that cannot be told hold up no result
