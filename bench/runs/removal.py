@@ -62,7 +62,7 @@ class Server:
         return json.loads(text) if text else {}
 
     def run_with(self, make):
-        run = self.ask("POST", "/v1/tools/local__leave:call", {"arguments": {}})["runId"]
+        run = self.ask("POST", "/v1/tools/local__leave:call", {"arguments": {}})["result"]["runId"]
         make(self.data / "files" / run / "0")
         return run
 
@@ -111,7 +111,7 @@ def measure(server, what, make):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--belfry", default=Path(__file__).resolve().parents[1] / "build/release/belfry")
+    parser.add_argument("--belfry", default=Path(__file__).resolve().parents[2] / "build/release/belfry")
     parser.add_argument("--data", type=Path, help="where, for another disk than that of temporary files")
     parser.add_argument("--levels", type=int, default=20_000)
     parser.add_argument("--files", type=int, default=100_000)
