@@ -65,6 +65,7 @@ struct RunsOptions {
   Millis retention{0};  // how long runs that have ended are kept; 0: until somebody deletes them
   when::Zone zone = when::Zone::utc();
   std::filesystem::path files;  // where tools leave theirs; empty: nowhere
+  std::string spared{};         // folders among them whose names begin so are at work in this life; empty: none
   int side_threads = 0;         // for slow work on those; 0: it is done at once
   Sync sync = ::fsync;          // as the disk does it
   // Whether an agent may use a tool.
@@ -141,6 +142,8 @@ class Runs {
   Task<Result<Run>> finished(std::string id);
   Task<Result<std::vector<Event>>> events(EventsRequest request);
 
+  // Removes a folder among those of runs, as if it were that of a run that is forgotten.
+  void discard(const std::string& name) { remove_files({name}); }
   const std::filesystem::path& files() const { return options_.files; }
   bool closed() const { return closed_; }
   std::size_t running() const { return jobs_.size(); }

@@ -19,12 +19,15 @@ constexpr Millis kRemovalPause{2};
 // Between two looks whether a tool is still at work in a folder that is to go.
 constexpr Millis kFilesWait{100};
 
-std::vector<std::string> names_in(const std::filesystem::path& folder) {
+std::vector<std::string> names_in(const std::filesystem::path& folder, const std::string& spared) {
   std::vector<std::string> names;
   std::error_code ec;
   for (std::filesystem::directory_iterator entry(folder, ec), end; !ec && entry != end; entry.increment(ec))
     names.push_back(entry->path().filename().string());
-  std::erase_if(names, [](const std::string& name) { return name.starts_with(kSetAside); });
+  // Neither what was set aside nor what plugins of this life are at work in.
+  std::erase_if(names, [&](const std::string& name) {
+    return name.starts_with(kSetAside) || (!spared.empty() && name.starts_with(spared));
+  });
   return names;
 }
 
@@ -49,7 +52,7 @@ Task<Result<>> Runs::sync_files_of(StepKey key, std::string id) {
 
 // One after the other, whoever asks for it. What a stop leaves, the next start sweeps.
 void Runs::remove_files(const std::vector<std::string>& ids) {
-  if (options_.files.empty() || ids.empty()) return;
+  if (options_.files.empty() || ids.empty() || stopping_) return;
   to_remove_.insert(to_remove_.end(), ids.begin(), ids.end());
   if (!std::exchange(removing_, true)) tasks_.spawn("files of forgotten runs", remove_waiting());
 }
@@ -86,7 +89,8 @@ Task<void> Runs::remove_files_of(std::string id) {
 // Folders of runs that were forgotten just before the server died.
 Task<void> Runs::sweep_files() {
   if (options_.files.empty()) co_return;
-  const auto ids = co_await side_.run([folder = options_.files] { return names_in(folder); });
+  const auto ids =
+      co_await side_.run([folder = options_.files, spared = options_.spared] { return names_in(folder, spared); });
   for (std::size_t at = 0; at < ids.size() && !closed_; at += kSweptAtOnce) {
     std::vector<std::string> some(ids.begin() + static_cast<std::ptrdiff_t>(at),
                                   ids.begin() + static_cast<std::ptrdiff_t>(std::min(at + kSweptAtOnce, ids.size())));
