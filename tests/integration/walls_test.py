@@ -190,9 +190,8 @@ class WallsCase(unittest.TestCase):
     abi_max = None
 
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.root = Path(self.folder.name)
+        self.root = Path(tempfile.mkdtemp())
+        self.addCleanup(subprocess.run, ["rm", "-rf", self.root], check=True)  # deeper than Python goes
         self.server = None
         for name, text in (("secret", "outside"), ("token", TOKEN)):
             (self.root / name).write_text(text)
@@ -243,6 +242,22 @@ class WallsCase(unittest.TestCase):
         return data
 
 
+    def end_the_greedy(self):
+        """Nobody but the greedy one is: another one goes on working."""
+        for name, (script, _) in GREEDY.items():
+            self.plugin(name, HEAD + script, timeoutMs=30000)
+        self.plugin("meanwhile", HEAD + "say(1)\n")
+        self.start("memory_mib = 512\noutput_mib = 64\nprocesses = 100\n")
+        for name, (_, word) in GREEDY.items():
+            with self.subTest(name):
+                self.assertEqual(self.call("meanwhile"), (1, None))
+                data, failure = self.call(name)
+                self.assertIsNone(data)
+                self.assertIn(word, failure)
+                self.assertIsNone(process_with(f"plugins/{name}/handler"))
+        self.assertEqual(self.call("meanwhile"), (1, None))
+
+
 def process_with(text):
     for entry in Path("/proc").iterdir():
         try:
@@ -273,20 +288,9 @@ class Strict(WallsCase):
         self.assertTrue((self.root / "data/belfry.db").exists())
         self.assertEqual(self.server.request("GET", "/healthz").status, 200)
 
-    # G24: nobody but the thief, who goes on living.
+    # G24
     def test_whoever_takes_too_much_is_ended(self):
-        for name, (script, _) in GREEDY.items():
-            self.plugin(name, HEAD + script, timeoutMs=30000)
-        self.plugin("meanwhile", HEAD + "say(1)\n")
-        self.start("memory_mib = 256\noutput_mib = 64\nprocesses = 100\n")
-        for name, (_, word) in GREEDY.items():
-            with self.subTest(name):
-                self.assertEqual(self.call("meanwhile"), (1, None))
-                data, failure = self.call(name)
-                self.assertIsNone(data)
-                self.assertIn(word, failure)
-                self.assertIsNone(process_with(f"plugins/{name}/handler"))
-        self.assertEqual(self.call("meanwhile"), (1, None))
+        self.end_the_greedy()
 
     # G24
     def test_nothing_is_left_of_who_hides(self):
@@ -429,6 +433,52 @@ class StrictOnAnOlderKernel(WallsCase):
         self.assertEqual(self.server.request("GET", "/healthz").status, 200)
 
 
+# As in most containers: what is left then is what docs/plugins.md says.
+class UsualWithoutNamespaces(WallsCase):
+    sandbox = "usual"
+
+    def start(self, settings=""):
+        script = self.root / "belfry"
+        script.write_text("#!/bin/sh\nexec unshare -Ur sh -c 'echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" \"$@\"' "
+                          f'{PROGRAM} "$@"\n')
+        script.chmod(0o755)
+        self.addCleanup(setattr, http_test, "BELFRY", PROGRAM)
+        http_test.BELFRY = str(script)
+        super().start(settings)
+
+    # G24
+    def test_a_thief_gets_what_landlock_does_not_know(self):
+        data = self.steal()
+        self.assertEqual(data["got"], ["takes the store's rights"], data)
+
+    # G24
+    def test_a_thief_on_an_older_kernel_gets_to_signals_too(self):
+        self.abi_max = 2
+        data = self.steal()
+        self.assertEqual(data["got"], ["takes the store's rights", "signals the server", "signals another plugin"], data)
+
+    # G24
+    def test_whoever_takes_too_much_is_ended(self):
+        self.end_the_greedy()
+
+    # G24
+    def test_strict_starts_nothing(self):
+        self.sandbox = "strict"
+        self.plugin("one", HEAD + "say(1)\n")
+        self.start()
+        data, failure = self.call("one")
+        self.assertIsNone(data)
+        self.assertIn("other processes (namespaces)", failure)
+
+    # G24
+    def test_no_network_is_no_network(self):
+        self.plugin("hermit", HEAD + "import socket\nsocket.socket(socket.AF_UNIX).close()\nsocket.socket()\n", network="none")
+        self.start()
+        data, failure = self.call("hermit")
+        self.assertIsNone(data)
+        self.assertIn("socket()", failure)
+
+
 class Others(WallsCase):
     # G24: what the test above would see if there were no walls.
     def test_without_walls_a_thief_gets_much(self):
@@ -537,7 +587,7 @@ def main():
                                      capture_output=True, check=True).stdout)["walls"]
     left_out = []
     if not here["namespaces"] or here["landlockAbi"] < 2 or not here["seccomp"]:
-        left_out = [Strict, StrictOnAnOlderKernel, BundledOnes]
+        left_out = [Strict, StrictOnAnOlderKernel, UsualWithoutNamespaces, BundledOnes]
     for case in left_out:
         case.__unittest_skip__ = True
         case.__unittest_skip_why__ = f"this machine lacks a wall: {here}"

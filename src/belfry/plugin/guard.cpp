@@ -34,6 +34,7 @@ constexpr rlim_t kDataBytesMax = 2ull << 30;
 // How often to look again for what is still there after KILL.
 constexpr int kLookAgainMs = 10;
 constexpr int kKillRounds = 3;
+constexpr rlim_t kSeenAbove = 16;
 constexpr std::size_t kKilledAtOnce = 5'000;
 constexpr int kNoProgram = 127;
 // Between two looks at how much the plugin takes. Memory and output are looked at every so many of them, and output the less
@@ -138,8 +139,10 @@ bool enter_walls(const GuardOrder& order, const Room& room) {
   if (order.sandbox == Sandbox::off) return true;
   step_back();
   drop_capabilities();
-  // Counts only who is in this user's namespace, if it is one of its own; and root not at all.
-  if (room.namespaces) limit(RLIMIT_NPROC, static_cast<rlim_t>(order.amounts.processes));
+  // Counts only who is in this user's namespace, if it is one of its own; and root not at all. A little more than it may
+  // have, so that the guard sees it and says why it ends.
+  if (room.namespaces) limit(RLIMIT_NPROC, static_cast<rlim_t>(order.amounts.processes) + kSeenAbove);
+  if (room.files && !room.namespaces) room.files->allow_own_process();
   if (room.files && room.files->open() && !room.files->enter()) return false;
   return room.calls.empty() || enter_call_filter(room.calls);
 }

@@ -391,7 +391,7 @@ Result<Shared> ProcessHost::Impl::start(const Plugin& plugin, const std::string&
 // Once for each kind of lack: it is the system's, not the plugin's.
 void ProcessHost::Impl::tell_lacks(const Process& process) {
   const unsigned lacks = process.walls_lacking();
-  if (lacks == 0 || !lacks_told_.insert(lacks).second) return;
+  if (lacks == 0 || process.needs_walls() || !lacks_told_.insert(lacks).second) return;
   log::warn("plugin.walls_missing", "this system lacks walls around plugins; docs/plugins.md says what holds where",
             {{"walls", names_of_walls(lacks)}});
 }

@@ -347,6 +347,8 @@ void Landlock::allow_own_places() const {
     allow(kSharedMemory, rights_of(abi_) & ~kDeviceNodes);
 }
 
+void Landlock::allow_own_process() const { allow("/proc/self", kReadFile | kReadFolder); }
+
 // What is not there cannot be reached anyway.
 bool Landlock::allow(const char* path, std::uint64_t access) const {
   const Descriptor opened(::open(path, O_PATH | O_CLOEXEC));

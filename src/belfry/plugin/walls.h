@@ -48,6 +48,8 @@ class Landlock {
   int abi() const { return abi_; }
   // The places that a process in furnished namespaces has for itself. Only system calls.
   void allow_own_places() const;
+  // Without namespaces: what /proc says of the process itself.
+  void allow_own_process() const;
   bool enter() const;
 
  private:

@@ -76,6 +76,11 @@ TEST(Refusal, AWallIsNamedWhereAPluginSaysWhatItWasRefused) {
                   .contains("refused /home/ann/list: it may read"));
   EXPECT_TRUE(said("/usr/bin/cat: /srv/other/x: Permission denied").contains("refused /srv/other/x:"));
   EXPECT_TRUE(said("OSError: [Errno 30] Read-only file system: '/plugins/p/cache'").contains("\"writes\""));
+  const auto traceback =
+      R"(Traceback: File "/plugins/p/handler", line 9, in <module> PermissionError: [Errno 13] Permission denied: '/home/b')";
+  EXPECT_TRUE(said(traceback).contains("refused /home/b:")) << said(traceback);
+  EXPECT_TRUE(said("/plugins/p/handler: 3: cannot create /tmp/x: Permission denied").contains("refused /tmp/x:"));
+  EXPECT_TRUE(said("Error: EACCES: permission denied, open '/srv/secret'").contains("refused /srv/secret:"));
   EXPECT_TRUE(said("mount: Operation not permitted").contains("belfry plugin check"));
   EXPECT_EQ(said("no such printer"), "");
   EXPECT_EQ(said("connect: Network is unreachable"), "");
