@@ -813,9 +813,9 @@ echo '{"success":true}')"));
 // G24
 TEST_F(WalledPluginTest, WhoTakesTooMuchIsEnded) {
   make_walled({.processes = 8, .memory_mib = 64, .entries = 20, .levels = 4, .output_mib = 4});
-  expect_failure(run(shell("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 1000 & done; wait")), "too_many_processes",
+  expect_failure(run(shell("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 10 & done; wait")), "too_many_processes",
                  "8");
-  expect_failure(run(python("x = bytearray(100 << 20)\ntime.sleep(1000)")), "too_much_memory", "64 MiB");
+  expect_failure(run(python("x = bytearray(100 << 20)\ntime.sleep(10)")), "too_much_memory", "64 MiB");
   expect_failure(
       run(job_with_output(shell("for i in $(seq 30); do : > $BELFRY_OUTPUT_DIR/$i; done; echo '{\"success\":true}'"))),
       "too_much_output", "20 files");
