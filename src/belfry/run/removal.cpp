@@ -178,7 +178,7 @@ bool Removal::open_folder(int parent, const char* name, Folder& into) {
 void Removal::note(int error) {
   if (is_passing(error)) {
     not_now_ = error;
-  } else if (error != 0) {
+  } else if (error != ENOENT) {  // somebody else was quicker
     resists_ = error;
   }
 }

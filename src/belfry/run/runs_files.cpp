@@ -68,7 +68,7 @@ Task<void> Runs::remove_waiting() {
       co_await pauses_.pause(kFilesWait);
       continue;
     }
-    const std::string id = *next;
+    const std::string id = std::move(*next);
     to_remove_.erase(next);
     co_await remove_files_of(id);
   }
