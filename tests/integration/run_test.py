@@ -416,6 +416,32 @@ class RunTest(unittest.TestCase):
         self.assertIn("waits for its turn, was to report at ", shown(second))
         self.assertIn(", reports when done", shown(first))
 
+    # G18: what a tool left is removed beside all other work, and the next start goes on where a kill ended it.
+    def test_a_kill_in_the_middle_of_a_removal_is_gone_on_with(self):
+        self.plugin("leaves", 'read -r request; : > "$BELFRY_OUTPUT_DIR/file"; echo \'{"success":true}\'')
+        self.start()
+        run = self.run_one("leaves", {})
+        self.wait_for(run)
+        files = self.root / "data/files"
+        at = os.open(files / run / "0", os.O_PATH)
+        for _ in range(3_000):
+            os.mkdir("d" * 200, 0o700, dir_fd=at)
+            below = os.open("d" * 200, os.O_PATH, dir_fd=at)
+            os.close(at)
+            at = below
+        os.close(at)
+        self.assertEqual(self.server.request("DELETE", f"/v1/runs/{run}").status // 100, 2)
+        deadline = time.monotonic() + PATIENCE
+        while (files / run / "0").exists() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        self.server.end(signal.SIGKILL)
+        self.assertTrue((files / run).exists(), "it was removed too fast to be half removed")
+        self.start()
+        self.assertEqual(self.server.request("GET", "/healthz").status, 200)
+        while (files / run).exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.assertFalse((files / run).exists())
+
     # F9
     def test_the_command_carries_out_a_plan_and_shows_it(self):
         self.plugin("one", """read line; echo '{"success":true,"data":{"n":7}}'""")

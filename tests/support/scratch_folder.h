@@ -1,6 +1,8 @@
 // A folder of a test's own, gone after it.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -9,10 +11,15 @@
 
 namespace belfry::testing {
 
+// In memory where the machine has such a place: for tests that make ten thousands of folders.
+inline std::filesystem::path memory_folder() {
+  return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : std::filesystem::temp_directory_path();
+}
+
 class ScratchFolder {
  public:
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "belfry-test-XXXXXX").string();
+  explicit ScratchFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "belfry-test-XXXXXX").string();
     BELFRY_ASSERT(::mkdtemp(name.data()) != nullptr);
     path_ = name;
   }

@@ -17,6 +17,7 @@
 #include "belfry/bus/recipients.h"
 #include "belfry/chat/conversation.h"
 #include "belfry/net/url.h"
+#include "belfry/plugin/manifest.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it out of the headers
 
@@ -104,6 +105,20 @@ Result<> set_slots(Config& config, const std::string& value) {
   return {};
 }
 
+Result<plugin::Sandbox> read_sandbox(const std::string& value) {
+  const auto sandbox = plugin::sandbox_of(value);
+  if (!sandbox) return wrong(value, "strict, usual or off");
+  return *sandbox;
+}
+
+// How much a plugin may take.
+template <int plugin::Amounts::* kAmount>
+Result<> set_amount(Config& config, const std::string& value) {
+  BELFRY_TRY(const auto number, whole(value, 1, 1'000'000));
+  config.plugin_amounts.*kAmount = static_cast<int>(number);
+  return {};
+}
+
 const Setting kSettings[] = {
     {"server", "listen",
      [](Config& config, const std::string& value) -> Result<> {
@@ -166,6 +181,22 @@ const Setting kSettings[] = {
      [](Config& config, const std::string& value) -> Result<> {
        config.plugins = split(value);
        if (config.plugins.empty()) return wrong(value, "a list of folders");
+       return {};
+     }},
+    {"plugins", "sandbox",
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(config.sandbox, read_sandbox(value));
+       return {};
+     }},
+    {"plugins", "processes", set_amount<&plugin::Amounts::processes>},
+    {"plugins", "memory_mib", set_amount<&plugin::Amounts::memory_mib>},
+    {"plugins", "output_entries", set_amount<&plugin::Amounts::entries>},
+    {"plugins", "output_levels", set_amount<&plugin::Amounts::levels>},
+    {"plugins", "output_mib", set_amount<&plugin::Amounts::output_mib>},
+    {"plugins", "landlock_abi_max",
+     [](Config& config, const std::string& value) -> Result<> {
+       BELFRY_TRY(const auto number, whole(value, 0, plugin::kLandlockNewest));
+       config.landlock_abi_max = static_cast<int>(number);
        return {};
      }},
     {"overlays", "global",
@@ -310,8 +341,29 @@ bool is_ours(std::string_view name) {
   });
 }
 
+// [plugins.NAME]: what holds for one plugin.
+Result<> read_plugin_settings(Config& config, const std::string& name, const toml::table& table,
+                              const std::string& path) {
+  const auto in_file = [&](const toml::source_region& source, const Error& error) {
+    return fail(error.code, fmt::format("{}:{}: [plugins.{}]: {}", path, source.begin.line, name, error.detail));
+  };
+  if (const auto fits = plugin::check_plugin_name(name); !fits) return in_file(table.source(), fits.error());
+  for (const auto& [key, node] : table) {
+    if (key.str() != "sandbox")
+      return in_file(node.source(), {Errc::unknown_field, fmt::format("unknown key {}; there is: sandbox", key.str())});
+    const auto sandbox = read_sandbox(text_of(node).value_or(""));
+    if (!sandbox) return in_file(node.source(), sandbox.error());
+    config.sandboxes[name] = *sandbox;
+  }
+  return {};
+}
+
 Result<> read_section(Config& config, std::string_view section, const toml::table& table, const std::string& path) {
   for (const auto& [key, node] : table) {
+    if (section == "plugins" && node.as_table()) {
+      BELFRY_CHECK(read_plugin_settings(config, std::string(key.str()), *node.as_table(), path));
+      continue;
+    }
     const std::string where = fmt::format("{}:{}: [{}] {}", path, node.source().begin.line, section, key.str());
     const auto value = text_of(node);
     if (!value) return fail(Errc::invalid_argument, fmt::format("{} is neither a text nor a whole number", where));

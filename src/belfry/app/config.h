@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "belfry/base/limits.h"
 #include "belfry/base/log.h"
 #include "belfry/base/result.h"
+#include "belfry/plugin/sandbox.h"
 #include "belfry/run/progress_text.h"
 #include "belfry/run/slots.h"
 #include "belfry/when/when.h"
@@ -57,6 +59,10 @@ struct Config {
   int agents_at_once = 3;
   run::SlotLimits tools_at_once;
   std::vector<std::string> plugins;  // folders with plugins, beside those that Belfry brings along
+  plugin::Sandbox sandbox = plugin::Sandbox::usual;
+  std::map<std::string, plugin::Sandbox> sandboxes;  // of plugins that are named: [plugins.NAME]
+  plugin::Amounts plugin_amounts;
+  int landlock_abi_max = plugin::kLandlockNewest;
   run::Overlays overlays;
   Millis retention = kRetentionDefault;
   Millis runs_retention{0};  // of runs and records of tool calls; 0: until somebody deletes them

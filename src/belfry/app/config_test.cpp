@@ -63,6 +63,45 @@ format = "json"
   EXPECT_EQ(config.log_form, LogForm::json);
 }
 
+// G24, G19
+TEST(Config, ReadsWhatStandsAroundPlugins) {
+  Config config;
+  EXPECT_EQ(config.sandbox, plugin::Sandbox::usual);
+  const auto read = read_toml(config, R"(
+[plugins]
+sandbox = "strict"
+processes = 10
+memory_mib = 20
+output_entries = 30
+output_levels = 40
+output_mib = 50
+landlock_abi_max = 2
+[plugins.old_one]
+sandbox = "off"
+)",
+                              "belfry.toml");
+  ASSERT_TRUE(read) << read.error().detail;
+  EXPECT_EQ(config.sandbox, plugin::Sandbox::strict);
+  EXPECT_EQ(config.sandboxes, (std::map<std::string, plugin::Sandbox>{{"old_one", plugin::Sandbox::off}}));
+  EXPECT_EQ(config.plugin_amounts,
+            (plugin::Amounts{.processes = 10, .memory_mib = 20, .entries = 30, .levels = 40, .output_mib = 50}));
+  EXPECT_EQ(config.landlock_abi_max, 2);
+  const auto refusal = [](const char* text) {
+    Config other;
+    const auto refused = read_toml(other, text, "belfry.toml");
+    return refused ? std::string("it was taken") : refused.error().detail;
+  };
+  EXPECT_EQ(refusal("[plugins]\nsandbox = \"loose\""),
+            "belfry.toml:2: [plugins] sandbox: \"loose\" is not strict, usual or off");
+  EXPECT_EQ(refusal("[plugins.x]\nsandbox = \"loose\""),
+            "belfry.toml:2: [plugins.x]: \"loose\" is not strict, usual or off");
+  EXPECT_EQ(refusal("[plugins.x]\nsandbox = 1"), "belfry.toml:2: [plugins.x]: \"1\" is not strict, usual or off");
+  EXPECT_EQ(refusal("[plugins.x]\nprocesses = 1"),
+            "belfry.toml:2: [plugins.x]: unknown key processes; there is: sandbox");
+  EXPECT_TRUE(refusal("[plugins.\"a-b\"]\nsandbox = \"off\"").contains("no name of a plugin"));
+  EXPECT_TRUE(refusal("[plugins]\nprocesses = 0").contains("1 to 1000000"));
+}
+
 // G19
 TEST(Config, RefusesWhatItDoesNotKnowAndSaysWhere) {
   const struct {

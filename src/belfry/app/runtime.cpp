@@ -55,6 +55,8 @@ namespace {
 
 constexpr int kExitForced = 130;  // as a shell reports Ctrl-C
 constexpr int kExitBroken = 4;
+// For what tools have left: one that removes it, others that write it to the disk for good.
+constexpr int kSideThreads = 4;
 // The last part of a stop's deadline, at most: for answers that are being written and for the last write.
 constexpr Nanos kCloseGrace = std::chrono::seconds{1};
 // A log that nobody reads must not hold up a forced exit.
@@ -280,13 +282,25 @@ void Runtime::Parts::open_runs() {
   const Locale locale = locale_of(options.config);
   times.emplace(
       clock, bus::TimeReader::Options{.zone = locale.zone, .zone_source = locale.source, .language = locale.language});
-  host.emplace(context, clock, plugin::HostOptions{.timezone = tz_variable(locale.zone), .adopt_orphans = true});
+  const auto files = (std::filesystem::absolute(options.data) / "files").lexically_normal();
+  plugin::HostOptions host_options{.timezone = tz_variable(locale.zone), .adopt_orphans = true};
+  host_options.sandbox = options.config.sandbox;
+  host_options.sandboxes = options.config.sandboxes;
+  host_options.amounts = options.config.plugin_amounts;
+  host_options.landlock_abi_max = options.config.landlock_abi_max;
+  host_options.work = files;
+  // In a container each life may have the same process number.
+  host_options.work_prefix = fmt::format(".work-{}-", clock.now().boot.time_since_epoch().count());
+  host_options.discard = [this](const std::string& name) { runs->discard(name); };
+  host.emplace(context, clock, host_options);
   toolbox.emplace(*tools, *host);
   run::RunsOptions runs_options{.slots = options.config.tools_at_once,
                                 .overlays = options.config.overlays,
                                 .retention = options.config.runs_retention,
                                 .zone = locale.zone,
-                                .files = (std::filesystem::absolute(options.data) / "files").lexically_normal(),
+                                .files = files,
+                                .spared = host_options.work_prefix,
+                                .side_threads = kSideThreads,
                                 .may_use = {}};
   runs_options.may_use = [this](const std::string& name, const std::string& tool) {
     const auto profile = roster->find(name);

@@ -53,7 +53,17 @@ TEST(PluginDialogue, LastWordsAreTextInOneLine) {
 }
 
 TEST(PluginGuard, AnOrderArrivesAsItWasGiven) {
-  const GuardOrder order{.grace_ms = 5, .folder = "/a b", .command = {"x", "", "y\n"}, .environment = {"A=1", "B="}};
+  const GuardOrder order{.grace_ms = 5,
+                         .folder = "/a b",
+                         .command = {"x", "", "y\n"},
+                         .environment = {"A=1", "B="},
+                         .sandbox = Sandbox::strict,
+                         .landlock_abi_max = 2,
+                         .no_network = true,
+                         .reads = {"/r", "/s"},
+                         .writes = {"/w"},
+                         .output = "/o",
+                         .amounts = {.processes = 1, .memory_mib = 2, .entries = 3, .levels = 4, .output_mib = 5}};
   const std::string bytes = encode(order);
 
   EXPECT_EQ(decode_order(bytes), order);

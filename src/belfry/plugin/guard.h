@@ -4,12 +4,18 @@
 // so whatever the plugin forks ends up as its child, however often it forks and whatever session it makes. It ends all of
 // them (TERM, after the grace KILL) when the plugin's main process has ended, when the server says so, and when the server
 // is gone. Then it says that all is gone, and ends itself. One thread, no log, no exceptions that matter.
+//
+// It also puts the plugin behind its walls (walls.h), and counts what it takes (amount.h). Where the kernel allows it, the
+// plugin's processes have namespaces of their own: a first process, which is the guard's code, too, takes in who has ended,
+// and with it all others end, however they fork.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "belfry/plugin/sandbox.h"
 
 namespace belfry::plugin {
 
@@ -31,6 +37,14 @@ struct GuardOrder {
   std::vector<std::string> command;
   std::vector<std::string> environment;  // KEY=value
 
+  Sandbox sandbox = Sandbox::off;  // what follows counts unless there are no walls
+  int landlock_abi_max = 0;
+  bool no_network = false;
+  std::vector<std::string> reads;
+  std::vector<std::string> writes;
+  std::string output;  // the folder that is counted; empty: none
+  Amounts amounts;
+
   bool operator==(const GuardOrder&) const = default;
 };
 std::string encode(const GuardOrder& order);
@@ -39,9 +53,19 @@ std::optional<GuardOrder> decode_order(std::string_view bytes);
 // `started`, how the plugin's main process ended, and `all_gone` when nothing of it runs any more. Whoever is killed says
 // less.
 struct GuardStatus {
-  enum class Kind : int { exited, signalled, not_started, started, all_gone };
+  enum class Kind : int {
+    exited,
+    signalled,
+    not_started,
+    started,
+    all_gone,
+    lacks,     // walls that this system does not have; it goes on without
+    no_walls,  // the same, but it must not
+    too_much,  // it takes more than it may, and is ended
+  };
   Kind kind = Kind::exited;
-  int number = 0;  // the exit code, the signal, why it could not be started (errno), or its process group
+  int number =
+      0;  // the exit code, the signal, why it could not be started (errno), its process group, walls, or what (Excess)
 };
 
 // Returns the exit code of the guard.

@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kDayMs = 86'400'000;
 constexpr std::size_t kArgumentsMax = 64;
+constexpr std::size_t kReadsMax = 32;
 constexpr int kEditionEntriesMax = 1'000;
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
 constexpr std::string_view kWordCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
@@ -305,12 +306,62 @@ Result<> read_numbers(const json::Fields& fields, Plugin& plugin) {
   return {};
 }
 
+// Who may write to a program of its own, or to config.json, could lift its walls.
+Result<> check_writes(const Plugin& plugin) {
+  const fs::path writes = plugin.writes;
+  if (!writes.has_filename() || writes.is_absolute() || writes.lexically_normal() != writes ||
+      *writes.begin() == ".." || writes == "." || writes.string().contains('\0'))
+    return wrong(
+        fmt::format("writes is \"{}\"; the name of a folder inside the plugin's own belongs there, such as data",
+                    plugin.writes.substr(0, 100)));
+  for (const std::string& argument : plugin.command) {
+    const fs::path inside = (plugin.folder / argument).lexically_relative(plugin.folder / writes);
+    if (!inside.empty() && *inside.begin() != "..")
+      return wrong(fmt::format("writes is \"{}\", and {} stands in there, which is run; programs must not",
+                               plugin.writes, argument.substr(0, 100)));
+  }
+  return {};
+}
+
+Result<> read_walls(const json::Fields& fields, Plugin& plugin) {
+  BELFRY_CHECK(fields.texts("reads", kReadsMax, plugin.reads));
+  for (const std::string& path : plugin.reads)
+    if (path.empty() || path.contains('\0'))
+      return wrong("reads has a name in it that no file can have; paths, or $NAME of a variable in .env, belong there");
+  BELFRY_CHECK(fields.text("writes", plugin.writes));
+  if (fields.find("writes")) BELFRY_CHECK(check_writes(plugin));
+  std::string network = "any";
+  BELFRY_CHECK(fields.text("network", network));
+  if (network != "any" && network != "none")
+    return wrong(fmt::format("network is \"{}\"; any or none belongs there", network.substr(0, 40)));
+  plugin.no_network = network == "none";
+  return {};
+}
+
+// `$NAME` stands for what the plugin's .env says, as in PATH with : between them; nothing if that does not name it.
+std::vector<std::string> resolved_reads(const Plugin& plugin) {
+  std::vector<std::string> out;
+  const auto add = [&](std::string_view path) {
+    if (!path.empty()) out.push_back((plugin.folder / path).lexically_normal().string());
+  };
+  for (const std::string& path : plugin.reads) {
+    if (!path.starts_with('$')) {
+      add(path);
+      continue;
+    }
+    for (const auto& [name, value] : plugin.environment)
+      if (name == path.substr(1))
+        for (const auto part : std::views::split(value, ':')) add(std::string_view(part));
+  }
+  return out;
+}
+
 Result<Plugin> read_config(const fs::path& folder, const std::string& text, const CheckSchema& check_schema) {
   BELFRY_TRY(const json::Fields fields,
-             json::Fields::read(
-                 "a plugin", text,
-                 {"name", "description", "inputSchema", "schedule", "idempotent", "mode", "provider", "timeoutMs",
-                  "concurrency", "cooldownMs", "idleMs", "command", "version", "author", "homepage", "title", "tags"}));
+             json::Fields::read("a plugin", text, {"name",    "description", "inputSchema", "schedule",    "idempotent",
+                                                   "mode",    "provider",    "timeoutMs",   "concurrency", "cooldownMs",
+                                                   "idleMs",  "command",     "reads",       "writes",      "network",
+                                                   "version", "author",      "homepage",    "title",       "tags"}));
   Plugin plugin{.folder = folder};
   BELFRY_CHECK(read_name(fields, folder, plugin.name));
   BELFRY_CHECK(fields.text("description", plugin.description));
@@ -319,6 +370,7 @@ Result<Plugin> read_config(const fs::path& folder, const std::string& text, cons
   BELFRY_CHECK(read_provider(fields, plugin.provider));
   BELFRY_CHECK(read_numbers(fields, plugin));
   BELFRY_CHECK(read_command(fields, plugin.command));
+  BELFRY_CHECK(read_walls(fields, plugin));
   bool flag = false;
   BELFRY_CHECK(fields.flag("schedule", flag));
   const auto declared = fields.find("schedule") ? std::optional(flag) : std::nullopt;
@@ -578,6 +630,7 @@ Result<Plugin> read_manifest(const fs::path& folder, std::string_view text, std:
   auto variables = read_variables(env_text);
   if (!variables) return in_file(folder / ".env", variables.error());
   plugin->environment = std::move(*variables);
+  plugin->reads = resolved_reads(*plugin);
   return plugin;
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "belfry/base/json.h"
@@ -42,6 +43,33 @@ TEST(PluginManifest, ANameIsEnough) {
   EXPECT_EQ(plugin->parameters, R"({"type":"object"})");
   EXPECT_EQ(plugin->command, std::vector<std::string>{"handler"});
   EXPECT_FALSE(plugin->takes_schedule || plugin->idempotent || plugin->persistent);
+}
+
+// G24
+TEST(PluginManifest, WhatItNeedsBehindWallsIsRead) {
+  const auto plugin = read(R"({"name":"draw","reads":["../shared","/srv/x","$ROOTS","$NOBODY"],"writes":"data/cache",
+    "network":"none"})",
+                           "ROOTS=/a:relative::/b/../c\n");
+  ASSERT_TRUE(plugin) << plugin.error().detail;
+  EXPECT_EQ(plugin->reads,
+            (std::vector<std::string>{"/plugins/shared", "/srv/x", "/a", "/plugins/draw/relative", "/c"}));
+  EXPECT_EQ(plugin->writes, "data/cache");
+  EXPECT_TRUE(plugin->no_network);
+  EXPECT_FALSE(read(R"({"name":"draw","network":"any"})")->no_network);
+}
+
+// G24: whoever writes its own config.json, or its program, lifts its own walls.
+TEST(PluginManifest, ItsWholeFolderIsNeverItsOwnToWrite) {
+  for (const char* const folder : {".", "", "..", "../draw", "/tmp", "a/..", "a/../..", "./a", "a/"})
+    expect_refused(fmt::format(R"({{"name":"draw","writes":"{}"}})", folder), "a folder inside the plugin's own");
+  expect_refused(R"({"name":"draw","writes":"bin","command":["python3","bin/main.py"]})", "programs must not");
+  expect_refused(R"({"name":"draw","writes":"bin","command":["bin"]})", "programs must not");
+  expect_refused(R"({"name":"draw","network":"some"})", R"(network is "some"; any or none belongs there)");
+  expect_refused(R"({"name":"draw","reads":"/srv"})", "reads");
+  expect_refused(R"({"name":"draw","reads":[""]})", "reads");
+  expect_refused(
+      fmt::format(R"({{"name":"draw","reads":[{}"/b"]}})", fmt::join(std::vector<std::string>(32, R"("/a",)"), "")),
+      "reads");
 }
 
 // F14

@@ -30,6 +30,11 @@ struct Plugin {
   std::filesystem::path folder;
   std::vector<std::string> command;                              // argv; the program is an absolute path
   std::vector<std::pair<std::string, std::string>> environment;  // its .env: nothing else of the server's reaches it
+  // Behind walls (sandbox.h): what it may read beside its own folder and the system, and the one folder inside its own that
+  // it may write to; empty: none.
+  std::vector<std::string> reads;
+  std::string writes;
+  bool no_network = false;
   std::string edition;  // of the files that are run: with a new one a process that stays is replaced
 
   bool operator==(const Plugin&) const = default;

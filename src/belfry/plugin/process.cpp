@@ -274,6 +274,9 @@ void Process::take_status(const GuardStatus& status) {
   switch (status.kind) {
     case GuardStatus::Kind::started: group_ = status.number; break;
     case GuardStatus::Kind::all_gone: all_gone_ = true; break;
+    case GuardStatus::Kind::no_walls: needs_walls_ = true; [[fallthrough]];
+    case GuardStatus::Kind::lacks: walls_lacking_ = static_cast<unsigned>(status.number); break;
+    case GuardStatus::Kind::too_much: excess_ = static_cast<Excess>(status.number); break;
     // As soon as the main process has ended; what that one has forked may still be there.
     case GuardStatus::Kind::exited:
     case GuardStatus::Kind::signalled:

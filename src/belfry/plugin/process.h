@@ -14,6 +14,7 @@
 #include "belfry/base/asio.h"
 #include "belfry/base/result.h"
 #include "belfry/base/task_group.h"
+#include "belfry/plugin/amount.h"
 #include "belfry/plugin/guard.h"
 
 namespace belfry::plugin {
@@ -55,6 +56,11 @@ class Process : public std::enable_shared_from_this<Process> {
   pid_t guard() const { return guard_; }
   // How its main process ended. Nothing while it runs, and if the guard itself was killed.
   const std::optional<GuardStatus>& status() const { return status_; }
+  // Walls that this system lacks, and whether it was not started because of that.
+  unsigned walls_lacking() const { return walls_lacking_; }
+  bool needs_walls() const { return needs_walls_; }
+  // What it took too much of.
+  Excess excess() const { return excess_; }
   // The end of what it wrote to stderr, and how much that was.
   const std::string& errors() const { return errors_; }
   std::size_t error_bytes() const { return error_bytes_; }
@@ -94,6 +100,9 @@ class Process : public std::enable_shared_from_this<Process> {
   bool writing_ = false;
   bool close_input_ = false;
   std::optional<GuardStatus> status_;
+  unsigned walls_lacking_ = 0;
+  bool needs_walls_ = false;
+  Excess excess_ = Excess::none;
   std::string errors_;
   std::size_t error_bytes_ = 0;
 };

@@ -1,9 +1,14 @@
 #include "belfry/plugin/process_host.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,6 +20,7 @@
 #include "belfry/plugin/dialogue.h"
 #include "belfry/plugin/orphans.h"
 #include "belfry/plugin/process.h"
+#include "belfry/plugin/refusal.h"
 
 namespace belfry::plugin {
 namespace {
@@ -46,12 +52,14 @@ class Environment {
   std::map<std::string, std::string> values_;
 };
 
-std::vector<std::string> environment_of(const Plugin& plugin, const std::string& output_dir,
-                                        const std::string& timezone) {
+// `home` is where it may write what nobody wants to keep; empty: it has no such place.
+std::vector<std::string> environment_of(const Plugin& plugin, const std::string& output_dir, const std::string& home,
+                                        const std::string& timezone, bool walled) {
   Environment environment;
   environment.set("PATH", kPath);
-  environment.set("HOME", output_dir.empty() ? plugin.folder.string() : output_dir);
+  environment.set("HOME", home.empty() ? plugin.folder.string() : home);
   environment.set("LANG", "C.UTF-8");
+  if (walled && !home.empty()) environment.set("TMPDIR", home);
   if (!timezone.empty()) environment.set("TZ", timezone);
   if (!output_dir.empty()) environment.set("BELFRY_OUTPUT_DIR", output_dir);
   for (const auto& [name, value] : plugin.environment) environment.set(name, value);
@@ -76,6 +84,98 @@ std::string ending_of(const Process& process) {
 Outcome not_started(const Plugin& plugin, std::string_view why) {
   return failure("not_started", fmt::format("{} cannot be run: {}", plugin.command.front(), why));
 }
+
+Outcome too_much(Excess what, const Amounts& most) {
+  switch (what) {
+    case Excess::processes:
+      return failure("too_many_processes",
+                     fmt::format("it had more than {} processes and threads and was ended", most.processes));
+    case Excess::memory:
+      return failure("too_much_memory",
+                     fmt::format("its processes took more than {} MiB of memory and were ended", most.memory_mib));
+    case Excess::entries:
+      return failure("too_much_output", fmt::format("it left more than {} files and folders", most.entries));
+    case Excess::levels:
+      return failure("too_much_output", fmt::format("it left folders deeper than {} levels", most.levels));
+    case Excess::none:
+    case Excess::bytes: break;
+  }
+  return failure("too_much_output", fmt::format("it left more than {} MiB", most.output_mib));
+}
+
+Outcome lacks_walls(const Process& process, bool strict) {
+  return failure("not_started", fmt::format("this system lacks walls that {} for: {}",
+                                            strict ? "sandbox = \"strict\" asks" : "its config.json asks",
+                                            names_of_walls(process.walls_lacking())));
+}
+
+// The folder of a process that stays. Behind walls it cannot be given another one later, so it writes what belongs to a
+// step below this, and that is moved from here.
+class OwnFolder {
+ public:
+  using Discard = std::function<void(const std::string& name)>;
+
+  OwnFolder(const HostOptions& options, std::uint64_t number, std::weak_ptr<Discard> discard)
+      : name_(fmt::format("{}{}", options.work_prefix, number)),
+        path_(options.work / name_),
+        discard_(std::move(discard)) {
+    std::error_code ec;
+    std::filesystem::create_directories(path_, ec);
+    if (ec) path_.clear();
+  }
+  ~OwnFolder() {
+    if (const auto discard = discard_.lock(); discard && *discard) (*discard)(name_);
+  }
+  OwnFolder(const OwnFolder&) = delete;
+  OwnFolder& operator=(const OwnFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::string name_;
+  std::filesystem::path path_;
+  std::weak_ptr<Discard> discard_;
+};
+
+std::string with_output_dir(const std::string& context, const std::string& output_dir) {
+  const auto object = json::parse(context);
+  if (!object || object->kind != json::Kind::object) return context;
+  json::Writer writer;
+  writer.object();
+  for (const json::Member& member : json::every_member(*object)) {
+    writer.key(member.key);
+    if (member.key == "outputDir") {
+      writer.value(output_dir);
+    } else {
+      writer.raw(member.value.raw);
+    }
+  }
+  return writer.end().take();
+}
+
+// A step's folder within that, while it is at work.
+class StepFolder {
+ public:
+  StepFolder(std::shared_ptr<OwnFolder> own, std::uint64_t number, Job& job) : own_(std::move(own)) {
+    if (!own_ || own_->path().empty() || job.output_dir.empty()) return;
+    const std::filesystem::path path = own_->path() / fmt::format("step-{}", number);
+    if (::mkdir(path.c_str(), 0700) != 0) return;
+    from_ = path;
+    to_ = std::exchange(job.output_dir, path.string());
+    job.context = with_output_dir(job.context, job.output_dir);
+  }
+  // The plugin cannot put anything else in the place of its own folder; a link in that of the step's is moved as a link,
+  // which does not replace a folder.
+  ~StepFolder() {
+    if (!from_.empty()) std::rename(from_.c_str(), to_.c_str());
+  }
+  StepFolder(const StepFolder&) = delete;
+  StepFolder& operator=(const StepFolder&) = delete;
+
+ private:
+  std::shared_ptr<OwnFolder> own_;
+  std::filesystem::path from_;
+  std::string to_;
+};
 
 // While it lives, a cancel is heard.
 class Listening {
@@ -115,6 +215,7 @@ struct Work {
   bool has_result() const { return dialogue && dialogue->result() && !dialogue->problem(); }
 
   std::shared_ptr<Process> process;
+  std::shared_ptr<OwnFolder> own;  // of one that stays
   Lines lines;
   std::optional<Dialogue> dialogue;  // of the request under way
   Wake* job_wake = nullptr;          // of the job under way
@@ -190,6 +291,10 @@ class ProcessHost::Impl {
   using Why = std::optional<Outcome>;
 
   Result<Shared> start(const Plugin& plugin, const std::string& output_dir);
+  Sandbox sandbox_of(const Plugin& plugin) const;
+  GuardOrder order_for(const Plugin& plugin, const std::string& output_dir, const std::string& home) const;
+  void tell_lacks(const Process& process);
+  Outcome with_walls(Outcome outcome, const Work& work, const Plugin& plugin) const;
   void changed(const Shared& work);
   void let_go(const Shared& work);
   void end(const Shared& work);
@@ -214,23 +319,89 @@ class ProcessHost::Impl {
   std::optional<Orphans> orphans_;
   std::set<Shared> works_;
   std::map<std::string, std::unique_ptr<Lane>, std::less<>> lanes_;  // as many as there are persistent plugins
+  std::set<unsigned> lacks_told_;
+  std::uint64_t own_folders_ = 0;
+  std::shared_ptr<OwnFolder::Discard> discard_ = std::make_shared<OwnFolder::Discard>(options_.discard);
   Wake stopped_;
   bool stopping_ = false;
   bool sweeping_no_more_ = false;
   TaskGroup tasks_;
 };
 
+Sandbox ProcessHost::Impl::sandbox_of(const Plugin& plugin) const {
+  const auto own = options_.sandboxes.find(plugin.name);
+  return own == options_.sandboxes.end() ? options_.sandbox : own->second;
+}
+
+GuardOrder ProcessHost::Impl::order_for(const Plugin& plugin, const std::string& output_dir,
+                                        const std::string& home) const {
+  GuardOrder order{.grace_ms = static_cast<int>(options_.term_grace.count()),
+                   .folder = plugin.folder.string(),
+                   .command = plugin.command,
+                   .environment = {},
+                   .sandbox = sandbox_of(plugin)};
+  if (order.sandbox == Sandbox::off) {
+    order.environment = environment_of(plugin, output_dir, output_dir, options_.timezone, false);
+    return order;
+  }
+  order.environment = environment_of(plugin, output_dir, home, options_.timezone, true);
+  order.landlock_abi_max = options_.landlock_abi_max;
+  order.no_network = plugin.no_network;
+  order.reads = plugin.reads;
+  order.reads.push_back(plugin.folder.string());
+  order.reads.push_back(plugin.command.front());
+  if (!home.empty()) order.writes.push_back(home);
+  if (!plugin.writes.empty()) order.writes.push_back((plugin.folder / plugin.writes).string());
+  order.output = home;
+  order.amounts = options_.amounts;
+  return order;
+}
+
+// Made if it is missing. Only a folder that really stands in the plugin's own.
+Result<> prepare_writes(const Plugin& plugin) {
+  if (plugin.writes.empty()) return {};
+  std::filesystem::path path = plugin.folder;
+  for (const auto& part : std::filesystem::path(plugin.writes)) {
+    path /= part;
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+      return fail(Errc::unavailable, fmt::format("there is no folder {}: {}", path.string(), std::strerror(errno)));
+    std::error_code ec;
+    if (std::filesystem::symlink_status(path, ec).type() != std::filesystem::file_type::directory)
+      return fail(Errc::unavailable,
+                  fmt::format("{}, which writes in its config.json names, is no folder", path.string()));
+  }
+  return {};
+}
+
 Result<Shared> ProcessHost::Impl::start(const Plugin& plugin, const std::string& output_dir) {
-  const GuardOrder order{.grace_ms = static_cast<int>(options_.term_grace.count()),
-                         .folder = plugin.folder.string(),
-                         .command = plugin.command,
-                         .environment = environment_of(plugin, output_dir, options_.timezone)};
+  BELFRY_CHECK(prepare_writes(plugin));
   auto work = std::make_shared<Work>(context_, options_);
+  const bool behind_walls = sandbox_of(plugin) != Sandbox::off;
+  if (plugin.persistent && behind_walls && !options_.work.empty())
+    work->own = std::make_shared<OwnFolder>(options_, ++own_folders_, discard_);
+  const std::string home = work->own ? work->own->path().string() : output_dir;
+  const GuardOrder order = order_for(plugin, plugin.persistent ? "" : output_dir, home);
   Process::Listener listener{.output = [work](std::string_view bytes) { work->take(bytes); },
                              .changed = [this, work] { changed(work); }};
   BELFRY_CHECK(work->process->start(options_.guard, plugin.name, order, std::move(listener), tasks_));
   works_.insert(work);
   return work;
+}
+
+// Once for each kind of lack: it is the system's, not the plugin's.
+void ProcessHost::Impl::tell_lacks(const Process& process) {
+  const unsigned lacks = process.walls_lacking();
+  if (lacks == 0 || process.needs_walls() || !lacks_told_.insert(lacks).second) return;
+  log::warn("plugin.walls_missing", "this system lacks walls around plugins; docs/plugins.md says what holds where",
+            {{"walls", names_of_walls(lacks)}});
+}
+
+// What a wall refused looks to a plugin like what rights refuse.
+Outcome ProcessHost::Impl::with_walls(Outcome outcome, const Work& work, const Plugin& plugin) const {
+  if (outcome.success || sandbox_of(plugin) == Sandbox::off) return outcome;
+  const std::string hint = refusal_of_walls(outcome.message + "\n" + work.process->errors(), plugin);
+  if (!hint.empty()) outcome.message += "; " + hint;
+  return outcome;
 }
 
 void ProcessHost::Impl::changed(const Shared& work) {
@@ -243,6 +414,7 @@ void ProcessHost::Impl::changed(const Shared& work) {
       let_go(work);
     }
   }
+  tell_lacks(*work->process);
   work->news();
 }
 
@@ -293,6 +465,7 @@ Task<void> ProcessHost::Impl::sweep(Shared work) {
 
 ProcessHost::Impl::Why ProcessHost::Impl::obstacle(const Work& work, bool cancelled, BootTime deadline,
                                                    Millis timeout) const {
+  if (work.process->excess() != Excess::none) return too_much(work.process->excess(), options_.amounts);
   if (work.dialogue->problem()) return work.dialogue->problem();
   if (work.lines.too_much())
     return failure("too_much_output", fmt::format("it wrote more than {} bytes, or a line of more than {}",
@@ -310,6 +483,7 @@ ProcessHost::Impl::Why ProcessHost::Impl::obstacle(const Work& work, bool cancel
 // Of a process that is gone and was given no reason to end by us, or only that it did not go by itself.
 Outcome ProcessHost::Impl::verdict(const Work& work, const Plugin& plugin) const {
   const Process& process = *work.process;
+  if (process.needs_walls()) return lacks_walls(process, sandbox_of(plugin) == Sandbox::strict);
   const auto& status = process.status();
   if (status && status->kind == GuardStatus::Kind::not_started)
     return not_started(plugin, std::strerror(status->number));
@@ -360,11 +534,11 @@ Task<Outcome> ProcessHost::Impl::wait_for_once(Shared work, Job job, std::shared
     co_await clock_.sleep_until(past ? *leave_by : due, wake);
   }
   // What was wrong may have come with its last bytes.
+  if (!why && work->process->excess() != Excess::none) why = too_much(work->process->excess(), options_.amounts);
   if (!why && work->dialogue->problem()) why = work->dialogue->problem();
   if (!why && work->lines.too_much()) why = obstacle(*work, false, BootTime::max(), job.timeout);
-  if (why)
-    co_return why->code == "bad_output" ? failure(why->code, with_last_words(why->message, *work->process)) : *why;
-  co_return verdict(*work, *job.plugin);
+  if (why && why->code == "bad_output") why->message = with_last_words(why->message, *work->process);
+  co_return with_walls(why ? *why : verdict(*work, *job.plugin), *work, *job.plugin);
 }
 
 // ---- one process for many jobs
@@ -383,7 +557,7 @@ Task<Outcome> ProcessHost::Impl::run_persistent(Job job, Progress progress, std:
     co_await replace_if_needed(lane, job.plugin, wake);
     if (stopping_) co_return failure("cancelled", "the server is stopping");
     if (!lane.work) {
-      auto started = start(*job.plugin, "");
+      auto started = start(*job.plugin, job.output_dir);
       if (!started) co_return not_started(*job.plugin, started.error().detail);
       lane.work = std::move(*started);
       lane.plugin = job.plugin;
@@ -391,9 +565,12 @@ Task<Outcome> ProcessHost::Impl::run_persistent(Job job, Progress progress, std:
       tasks_.spawn("idle plugin", keep(lane, lane.work));
     }
     lane.work->dialogue.emplace(std::to_string(++lane.requests), progress);
-    auto outcome = co_await ask(lane, job, wake, listening);
+    const Shared work = lane.work;
+    Job here = job;
+    const StepFolder folder(work->own, lane.requests, here);
+    auto outcome = co_await ask(lane, here, wake, listening);
     lane.idle_since = clock_.now().boot;
-    if (outcome) co_return *outcome;
+    if (outcome) co_return with_walls(std::move(*outcome), *work, *job.plugin);
     if (last) break;
   }
   co_return failure("bad_output", "it closed its input and did not read the request");
@@ -444,6 +621,7 @@ Task<std::optional<Outcome>> ProcessHost::Impl::ask(Lane& lane, Job job, Wake& w
     co_await clock_.sleep_until(work->ending ? BootTime::max() : due, wake);
   }
   lane.work = nullptr;
+  if (!why && work->process->excess() != Excess::none) why = too_much(work->process->excess(), options_.amounts);
   if (!why && work->dialogue->problem()) why = work->dialogue->problem();
   if (why) co_return *why;
   if (work->has_result()) co_return *work->dialogue->result();
@@ -495,6 +673,7 @@ Task<void> ProcessHost::Impl::stop(BootTime deadline) {
   }
   co_await wait_for_all(BootTime::max());  // only until their tasks have heard of it
   co_await tasks_.join();
+  discard_.reset();  // who does that ends before us
 }
 
 Task<void> ProcessHost::Impl::wait_for_all(BootTime until) {

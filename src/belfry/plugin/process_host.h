@@ -11,12 +11,16 @@
 //   it closes its output without a result and goes on   ended after the grace: bad_output
 #pragma once
 
+#include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "belfry/clock/clock.h"
 #include "belfry/plugin/host.h"
+#include "belfry/plugin/sandbox.h"
 
 namespace belfry::plugin {
 
@@ -27,6 +31,16 @@ struct HostOptions {
   std::size_t line_max = 1u << 20;       // one line of output; the last one is a result, and goes into a message
   std::size_t output_max = 4u << 20;     // all of it, for one request
   std::size_t errors_max = 16u << 20;    // on stderr: only its end is kept, but endless chatter is a fault
+  // What stands around plugins, and around those that the settings name.
+  Sandbox sandbox = Sandbox::off;
+  std::map<std::string, Sandbox> sandboxes{};
+  Amounts amounts{};
+  int landlock_abi_max = kLandlockNewest;
+  // Where a process that stays gets a folder of its own, how its name begins (not as those of an earlier life), and who
+  // removes it (by its name there) when the process has ended; empty: it writes to the folder of its first job.
+  std::filesystem::path work{};
+  std::string work_prefix{};
+  std::function<void(const std::string& name)> discard{};
   // What a killed guard leaves is ended, too (orphans.h). For a process whose children are all its own plugins'.
   bool adopt_orphans = false;
 };

@@ -23,6 +23,7 @@
 #include "belfry/base/json.h"
 #include "belfry/base/utf8.h"
 #include "belfry/clock/real_clock.h"
+#include "belfry/plugin/walls.h"
 #include "tests/support/scratch_folder.h"
 
 namespace belfry::plugin {
@@ -554,36 +555,40 @@ TEST_F(StuckGuardTest, AChildFromBeforeIsNoOrphan) {
   ::waitpid(before, nullptr, 0);
 }
 
-// F5: the guard notices by the end of a pipe.
+// F5, G24: the guard notices by the end of a pipe, and the first process behind its walls by the guard's end.
 TEST_F(PluginHostTest, AServerThatIsKilledLeavesNothing) {
   const auto hangs = shell(R"(
-exec 5>fifo
+exec 5>state/fifo
 setsid sh -c 'trap "" TERM; exec sleep 300' &
 echo started >&5
 sleep 300)");
   const fs::path folder = root_ / "example";
-  std::ofstream(folder / "config.json") << R"({"name":"example"})";
-  ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
-  std::string words[] = {BELFRY_PROGRAM, "plugin", "try", folder.string()};
-  char* const arguments[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(), nullptr};
-  std::string temporary = "TMPDIR=" + root_.string();
-  char* const environment[] = {temporary.data(), nullptr};
-  pid_t server = 0;
-  ASSERT_EQ(::posix_spawn(&server, BELFRY_PROGRAM, nullptr, nullptr, arguments, environment), 0);
-  const int fifo = ::open((folder / "fifo").c_str(), O_RDONLY | O_CLOEXEC);  // waits for the plugin to open it
-  char piece[16];
-  ASSERT_GT(::read(fifo, piece, sizeof piece), 0);
-  EXPECT_GE(processes_of(root_).size(), 3u);  // the server, the plugin and what that has forked
+  std::ofstream(folder / "config.json") << R"({"name":"example","writes":"state"})";
+  fs::create_directory(folder / "state");
+  ASSERT_EQ(::mkfifo((folder / "state/fifo").c_str(), 0600), 0);
+  for (const char* const sandbox : {"off", "usual"}) {
+    std::string words[] = {BELFRY_PROGRAM, "plugin", "try", folder.string(), "--sandbox", sandbox};
+    char* const arguments[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(),
+                               words[4].data(), words[5].data(), nullptr};
+    std::string temporary = "TMPDIR=" + root_.string();
+    char* const environment[] = {temporary.data(), nullptr};
+    pid_t server = 0;
+    ASSERT_EQ(::posix_spawn(&server, BELFRY_PROGRAM, nullptr, nullptr, arguments, environment), 0);
+    const int fifo = ::open((folder / "state/fifo").c_str(), O_RDONLY | O_CLOEXEC);  // waits for the plugin to open it
+    char piece[16];
+    ASSERT_GT(::read(fifo, piece, sizeof piece), 0);
+    EXPECT_GE(processes_of(root_).size(), 3u);  // the server, the plugin and what that has forked
 
-  ::kill(server, SIGKILL);
+    ::kill(server, SIGKILL);
 
-  ::waitpid(server, nullptr, 0);
-  // It ends when the last one who holds it has.
-  pollfd ended{fifo, POLLIN, 0};
-  ASSERT_EQ(::poll(&ended, 1, 60'000), 1) << "something of the plugin still runs";
-  EXPECT_EQ(::read(fifo, piece, sizeof piece), 0);
-  ::close(fifo);
-  expect_nothing_left();
+    ::waitpid(server, nullptr, 0);
+    // It ends when the last one who holds it has.
+    pollfd ended{fifo, POLLIN, 0};
+    ASSERT_EQ(::poll(&ended, 1, 60'000), 1) << "something of the plugin still runs";
+    EXPECT_EQ(::read(fifo, piece, sizeof piece), 0);
+    ::close(fifo);
+    expect_nothing_left();
+  }
 }
 
 // ---- persistent ones
@@ -747,6 +752,79 @@ while True: print("." * 1000))");
 
   run_until([&] { return host_->running() == 0; });
   expect_nothing_left();
+}
+
+// As plugins are run unless the settings say otherwise.
+class WalledPluginTest : public PluginHostTest {
+ protected:
+  void SetUp() override { make_walled({}); }
+  void make_walled(const Amounts& amounts) {
+    make_host({.guard = BELFRY_PROGRAM, .term_grace = kShort, .sandbox = Sandbox::usual, .amounts = amounts});
+  }
+  Job job_with_output(std::shared_ptr<const Plugin> plugin) {
+    Job job = job_of(std::move(plugin));
+    job.output_dir = (root_ / "out").string();
+    fs::create_directories(job.output_dir);
+    return job;
+  }
+};
+
+// G24
+TEST_F(WalledPluginTest, ItWritesToItsOutputFolderAndNowhereElse) {
+  const Job job = job_with_output(shell(R"(
+echo x > "$BELFRY_OUTPUT_DIR/file" && echo x > "$TMPDIR/other" || exit 1
+echo x > ./mine && exit 2
+echo x > /tmp/belfry-walled && exit 3
+cat ../secret && exit 4
+echo '{"success":true}')"));
+  std::ofstream(root_ / "secret") << "x";
+  if (walls_here().landlock_abi == 0 && !walls_here().namespaces)
+    GTEST_SKIP() << "no wall around files on this machine";
+  const Outcome outcome = run(job);
+  EXPECT_TRUE(outcome.success) << outcome.message;
+  EXPECT_TRUE(fs::exists(root_ / "out/file"));
+  expect_nothing_left();
+}
+
+// G24, G18
+TEST_F(WalledPluginTest, HowItEndsIsToldAsWithoutWalls) {
+  expect_failure(run(shell("exit 3")), "crashed", "exit code 3");
+  expect_failure(run(shell("kill -SEGV $$")), "crashed", "signal 11 (SEGV)");
+  auto gone = shell("");
+  gone->command = {(root_ / "nowhere").string()};
+  expect_failure(run(gone), "not_started", "No such file");
+  auto hangs = shell("trap '' TERM; while :; do sleep 1; done");
+  hangs->timeout = kShort;
+  expect_failure(run(hangs), "timed_out");
+  const Outcome quick =
+      run(shell(R"(trap 'echo "{\"success\":true}"; exit 0' TERM; (sleep 0.1; kill -TERM $$) & wait)"));
+  EXPECT_TRUE(quick.success) << quick.message;
+}
+
+// G24, G18
+TEST_F(WalledPluginTest, WhatItLeavesHidingIsEnded) {
+  const Outcome outcome = run(shell(R"(
+setsid sh -c 'trap "" TERM; exec sleep 1000' >/dev/null 2>&1 </dev/null &
+echo '{"success":true}')"));
+  EXPECT_TRUE(outcome.success) << outcome.message;
+  expect_nothing_left();
+}
+
+// G24
+TEST_F(WalledPluginTest, WhoTakesTooMuchIsEnded) {
+  make_walled({.processes = 8, .memory_mib = 64, .entries = 20, .levels = 4, .output_mib = 4});
+  expect_failure(run(shell("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 10 & done; wait")), "too_many_processes",
+                 "8");
+  expect_failure(run(python("x = bytearray(100 << 20)\ntime.sleep(10)")), "too_much_memory", "64 MiB");
+  expect_failure(
+      run(job_with_output(shell("for i in $(seq 30); do : > $BELFRY_OUTPUT_DIR/$i; done; echo '{\"success\":true}'"))),
+      "too_much_output", "20 files");
+}
+
+// G24
+TEST_F(WalledPluginTest, WithoutAWallThatItAsksForItIsNotStarted) {
+  make_host({.guard = BELFRY_PROGRAM, .sandbox = Sandbox::strict, .landlock_abi_max = 0});
+  expect_failure(run(shell("echo started >&2")), "not_started", "files (Landlock)");
 }
 
 }  // namespace

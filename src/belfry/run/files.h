@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "belfry/base/result.h"
@@ -12,7 +13,13 @@ namespace belfry::run {
 inline constexpr std::size_t kFileBytesMax = 16u << 20;
 
 // A plugin can put links into its folder, or one in the place of it: none is followed, and nothing above `root` is reached.
+// Nor is a file read that has a second name: that may be anybody's.
 Result<std::string> read_file(const std::filesystem::path& root, const std::string& run, int step,
                               const std::string& name);
+
+using Sync = std::function<int(int descriptor)>;  // as fsync
+// From here on what a step has left is there after a power cut, too: its files, and the folders that name them. Takes as long
+// as the disk does.
+Result<> sync_files(const std::filesystem::path& root, const std::string& run, int step, const Sync& sync);
 
 }  // namespace belfry::run

@@ -16,12 +16,6 @@ namespace {
 
 // Readers that wait for one run: panels and terminals, not crowds.
 constexpr std::size_t kReadersMax = 100;
-// Folders that are looked up in one read.
-constexpr std::size_t kSweptAtOnce = 500;
-// Files that are removed in one go: a large one takes milliseconds.
-constexpr std::size_t kRemovedAtOnce = 20;
-// Between two looks whether a tool is still at work in a folder that is to go.
-constexpr Millis kFilesWait{100};
 // A time that is past, whatever becomes of the clock.
 constexpr std::int64_t kAtOnce = 0;
 // As good as for ever: whoever waits so long is woken, looks and waits again.
@@ -44,20 +38,6 @@ Result<T> of_step(int index, Result<T> result, std::size_t steps) {
 
 bus::TimeText time_text(const Schedule& schedule, WallTime from) {
   return {.text = schedule.when, .timezone = schedule.timezone, .language = schedule.language, .now = from};
-}
-
-// Removes some of the files below a folder, and the folder once it has none. False: it is gone, or cannot be removed.
-bool remove_some(const std::filesystem::path& folder) {
-  std::error_code ec;
-  std::vector<std::filesystem::path> some;
-  for (std::filesystem::recursive_directory_iterator entry(folder, ec), end;
-       !ec && entry != end && some.size() < kRemovedAtOnce; entry.increment(ec))
-    if (!entry->is_directory(ec) || entry->is_symlink(ec)) some.push_back(entry->path());
-  for (const auto& file : some)
-    if (!std::filesystem::remove(file, ec)) return false;
-  if (some.size() == kRemovedAtOnce) return true;
-  std::filesystem::remove_all(folder, ec);
-  return false;
 }
 
 bool has_references(const std::string& text) { return text.contains("{{"); }
@@ -94,6 +74,7 @@ Runs::Runs(Parts parts, RunsOptions options)
       options_(std::move(options)),
       slots_(options_.slots),
       anchor_(wall_minus_boot(parts_.clock.now())),
+      side_(parts_.context, options_.side_threads),
       pauses_(parts_.clock),
       due_(parts_.context, parts_.clock, parts_.timekeeper, "runs", [this] { return work_off(); }),
       telling_(parts_.context, parts_.clock, parts_.timekeeper, "ends of runs", [this] { return tell_some(); }),
@@ -298,7 +279,7 @@ Task<Result<Runs::Created>> Runs::create(NewRun wanted) {
   std::size_t bytes = 0;
   for (const PlannedStep& step : wanted.plan.steps) bytes += step.arguments.size();
   BELFRY_CO_TRY(const Made made, co_await parts_.store.write_as_send<Made>(std::move(job), bytes));
-  if (!made.dropped.empty()) tasks_.spawn("files of forgotten runs", remove_files(made.dropped));
+  remove_files(made.dropped);
   if (made.changes) {
     apply(*made.changes);
     co_return Created{.run = made.changes->run};
@@ -448,7 +429,7 @@ Task<Result<>> Runs::remove(std::string id) {
   };
   BELFRY_CO_CHECK(co_await parts_.store.write<void>(std::move(job)));
   log::info("run.deleted", "", {{"run", id}});
-  tasks_.spawn("files of a deleted run", remove_files({id}));
+  remove_files({id});
   co_return Result<>{};
 }
 
@@ -498,44 +479,6 @@ void Runs::apply(const Changes& changes) {
   if (run.ended_at && run.tells_agent) telling_.note(kAtOnce);
   for (const int step : changes.ready) queue({run.number, step}, run.steps[static_cast<std::size_t>(step)].plan.tool);
   if (!changes.ready.empty()) pump();
-}
-
-// --- files ---
-
-// A few at a time: others have their turn in between. What a stop leaves, the next start sweeps.
-Task<void> Runs::remove_files(std::vector<std::string> ids) {
-  if (options_.files.empty()) co_return;
-  for (const std::string& id : ids) {
-    // A tool that was cancelled has a grace to end in, and may still write.
-    const auto at_work = [&id](const auto& one) { return one.second.run.id == id; };
-    while (!stopping_ && std::ranges::any_of(jobs_, at_work)) co_await pauses_.pause(kFilesWait);
-    for (bool more = true; more && !stopping_;) {
-      more = remove_some(options_.files / id);
-      co_await asio::post(parts_.context, asio::use_awaitable);
-    }
-  }
-}
-
-// Folders of runs that were forgotten just before the server died.
-Task<void> Runs::sweep_files() {
-  if (options_.files.empty()) co_return;
-  std::vector<std::string> ids;
-  std::error_code ec;
-  for (std::filesystem::directory_iterator entry(options_.files, ec), end; !ec && entry != end; entry.increment(ec))
-    ids.push_back(entry->path().filename().string());
-  for (std::size_t at = 0; at < ids.size() && !closed_; at += kSweptAtOnce) {
-    std::vector<std::string> some(ids.begin() + static_cast<std::ptrdiff_t>(at),
-                                  ids.begin() + static_cast<std::ptrdiff_t>(std::min(at + kSweptAtOnce, ids.size())));
-    auto look = [some](store::Connection& connection) mutable -> Result<std::vector<std::string>> {
-      std::erase_if(some, [&](const std::string& id) { return RunTables::number_of(connection, id).has_value(); });
-      return some;
-    };
-    const auto unknown = co_await parts_.store.read<std::vector<std::string>>(std::move(look));
-    if (!unknown) co_return;  // the next start sweeps again
-    if (unknown->empty()) continue;
-    log::info("run.files_removed", "files of runs that are forgotten", {{"count", unknown->size()}});
-    co_await remove_files(*unknown);
-  }
 }
 
 }  // namespace belfry::run

@@ -10,6 +10,9 @@
 // Lives on the kernel's thread.
 #pragma once
 
+#include <unistd.h>
+
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -20,6 +23,7 @@
 
 #include "belfry/base/cancel.h"
 #include "belfry/base/limits.h"
+#include "belfry/base/side_threads.h"
 #include "belfry/base/task_group.h"
 #include "belfry/bus/message_bus.h"
 #include "belfry/bus/time_reader.h"
@@ -28,6 +32,7 @@
 #include "belfry/due/due_rows.h"
 #include "belfry/llm/model.h"
 #include "belfry/run/edit.h"
+#include "belfry/run/files.h"
 #include "belfry/run/run.h"
 #include "belfry/run/run_tables.h"
 #include "belfry/run/slots.h"
@@ -62,6 +67,9 @@ struct RunsOptions {
   Millis retention{0};  // how long runs that have ended are kept; 0: until somebody deletes them
   when::Zone zone = when::Zone::utc();
   std::filesystem::path files;  // where tools leave theirs; empty: nowhere
+  std::string spared{};         // folders among them whose names begin so are at work in this life; empty: none
+  int side_threads = 0;         // for slow work on those; 0: it is done at once
+  Sync sync = ::fsync;          // as the disk does it
   // Whether an agent may use a tool.
   std::function<bool(const std::string& agent, const std::string& tool)> may_use;
 };
@@ -137,6 +145,8 @@ class Runs {
   Task<Result<Run>> finished(std::string id);
   Task<Result<std::vector<Event>>> events(EventsRequest request);
 
+  // Removes a folder among those of runs, as if it were that of a run that is forgotten.
+  void discard(const std::string& name) { remove_files({name}); }
   const std::filesystem::path& files() const { return options_.files; }
   bool closed() const { return closed_; }
   std::size_t running() const { return jobs_.size(); }
@@ -166,7 +176,12 @@ class Runs {
   void add_progress(Run& run) const;
   static Result<> place(store::Connection& connection, const NewRun& wanted, Run& run);
   void apply(const Changes& changes);
-  Task<void> remove_files(std::vector<std::string> ids);
+
+  // runs_files.cpp
+  Task<Result<>> sync_files_of(StepKey key, std::string id);
+  void remove_files(const std::vector<std::string>& ids);
+  Task<void> remove_waiting();
+  Task<void> remove_files_of(std::string id);
   Task<void> sweep_files();
 
   // runs_steps.cpp
@@ -215,8 +230,11 @@ class Runs {
   bool recovered_ = false;
   bool closed_ = false;
   bool stopping_ = false;
+  std::deque<std::string> to_remove_;  // runs whose files are to go
+  bool removing_ = false;
   std::optional<BootTime> looking_;  // when the next pause of a tool ends
   Wake idle_;                        // rung when a tool has ended
+  SideThreads side_;
   Pauses pauses_;
   DueRows due_;
   DueRows telling_;  // apart: agents that cannot be told hold up no result

@@ -356,6 +356,10 @@ Task<plugin::Outcome> Runs::perform(Started started, StepKey key) {
     }
     if (outcome.passing) outcome.code = "cancelled";
     tell_progress(key);  // the last of it, before the end
+    if (!started.order.output_dir.empty() && outcome.code != "cancelled") {
+      const auto synced = co_await sync_files_of(key, started.run.id);
+      if (!synced) outcome = {.code = std::string(word(synced.error().code)), .message = synced.error().detail};
+    }
     co_return outcome;
   } catch (const std::exception& e) {
     what = e.what();

@@ -8,6 +8,7 @@
 
 #include "belfry/base/log.h"
 #include "belfry/run/run_json.h"
+#include "tests/support/deep_folder.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/world.h"
 
@@ -1465,13 +1466,24 @@ TEST_F(RunsTest, TheFilesOfAResultThatIsTooLargeForALineAreShownAllTheSame) {
 
 class RunFilesTest : public RunsTest {
  protected:
-  static World::Options with_files(const std::filesystem::path& folder) {
+  struct Syncs {
+    int count = 0;
+    bool fail = false;
+  };
+  static World::Options with_files(const std::filesystem::path& folder, std::shared_ptr<Syncs> syncs) {
     World::Options options = usual();
     options.runs.files = folder;
+    options.runs.sync = [syncs](int) {
+      ++syncs->count;
+      errno = ENOSPC;
+      return syncs->fail ? -1 : 0;
+    };
     return options;
   }
-  explicit RunFilesTest(std::unique_ptr<testing::ScratchFolder> folder = std::make_unique<testing::ScratchFolder>())
-      : RunsTest(with_files(folder->path())), scratch(std::move(folder)) {}
+  RunFilesTest()
+      : RunFilesTest(std::make_unique<testing::ScratchFolder>(testing::memory_folder()), std::make_shared<Syncs>()) {}
+  RunFilesTest(std::unique_ptr<testing::ScratchFolder> folder, std::shared_ptr<Syncs> syncs)
+      : RunsTest(with_files(folder->path(), syncs)), scratch(std::move(folder)), syncs(std::move(syncs)) {}
   void leave(const std::string& id) const {
     std::filesystem::create_directories(files / id / "0");
     std::ofstream(files / id / "0" / "a.txt") << "a";
@@ -1479,6 +1491,7 @@ class RunFilesTest : public RunsTest {
 
   std::unique_ptr<testing::ScratchFolder> scratch;
   const std::filesystem::path& files = scratch->path();
+  std::shared_ptr<Syncs> syncs;
 };
 
 // F8: what was forgotten just before the server died leaves no files behind.
@@ -1489,6 +1502,54 @@ TEST_F(RunFilesTest, AStartRemovesTheFilesOfRunsThatAreForgotten) {
   w.restart();
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(files), {}), 1);
   EXPECT_TRUE(std::filesystem::exists(files / id / "0" / "a.txt"));
+}
+
+// G18, G15: also if many are deleted at once, and if the last life ended while one of them was half removed.
+TEST_F(RunFilesTest, FoldersOfAnyDepthEndNeitherTheServerNorAStart) {
+  takes("task1", 0s);
+  std::vector<std::string> ids;
+  for (int i = 0; i < 3; ++i) ids.push_back(one("task1", "{}"));
+  for (const std::string& id : ids) testing::make_deep_folder(files, id, id == ids.back() ? 20'000 : 3'000);
+  EXPECT_TRUE(w.run(w.runs().remove(ids[0])).has_value());
+  EXPECT_TRUE(w.run(w.runs().remove(ids[1])).has_value());
+  EXPECT_TRUE(std::filesystem::exists(files / ids[0]));  // half removed
+  w.restart();
+  EXPECT_TRUE(w.run(w.runs().remove(ids[2])).has_value());
+  w.advance(10min);
+  EXPECT_TRUE(std::filesystem::is_empty(files));
+}
+
+// G2
+TEST_F(RunFilesTest, AResultIsReportedOnceItsFilesAreOnTheDisk) {
+  struct Told final : Listener {
+    explicit Told(const Syncs& syncs) : syncs(syncs) {}
+    void happened(const Event& event) override {
+      if (event.type == "tool_result") synced_before = syncs.count;
+    }
+    const Syncs& syncs;
+    int synced_before = -1;
+  } told(*syncs);
+  w.runs().listen(told);
+  takes("task1", 5s);
+  const std::string id = one("task1", "{}");
+  w.advance(1s);
+  leave(id);
+  w.advance(10s);
+  EXPECT_EQ(state(id), StepState::reported);
+  EXPECT_EQ(told.synced_before, 4);  // the file, its folder, the run's, and the one of all runs
+  w.runs().unlisten(told);
+}
+
+// G2
+TEST_F(RunFilesTest, AResultWhoseFilesTheDiskDoesNotTakeIsAFailure) {
+  syncs->fail = true;
+  takes("task1", 5s);
+  const std::string id = one("task1", "{}");
+  w.advance(1s);
+  leave(id);
+  w.advance(10s);
+  EXPECT_EQ(get(id).state, RunState::failed);
+  EXPECT_TRUE(get(id).steps.at(0).error.contains("storage_failed")) << get(id).steps.at(0).error;
 }
 
 // D21

@@ -1,5 +1,6 @@
 // belfry plugin: make one, see which there are, check one, and try it without a server.
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include "belfry/clock/real_clock.h"
 #include "belfry/plugin/catalog.h"
 #include "belfry/plugin/process_host.h"
+#include "belfry/plugin/walls.h"
 #include "belfry/tool/schema.h"
 
 namespace belfry::app {
@@ -30,6 +32,7 @@ struct Flags {
   std::string language = "python";
   std::vector<std::string> folders;
   std::string arguments = "{}";
+  std::string sandbox = "usual";
   bool json = false;
 };
 
@@ -135,14 +138,18 @@ void make(const Flags& flags) {
 
 // ---- list and check
 
-void write_plugin(json::Writer& writer, const plugin::Plugin& plugin) {
+using WriteMore = void (*)(json::Writer& writer, const plugin::Plugin& plugin);
+
+void write_plugin(json::Writer& writer, const plugin::Plugin& plugin, WriteMore write_more = nullptr) {
   writer.object().field("name", plugin.name).field("tool", "local__" + plugin.name);
   writer.field("description", plugin.description).field("schedule", plugin.takes_schedule);
   writer.field("idempotent", plugin.idempotent).field("mode", plugin.persistent ? "persistent" : "oneshot");
   writer.field("timeoutMs", plugin.timeout.count()).field("folder", plugin.folder.string());
   writer.key("command").array();
   for (const std::string& argument : plugin.command) writer.value(argument);
-  writer.end().key("inputSchema").raw(plugin.parameters).end();
+  writer.end().key("inputSchema").raw(plugin.parameters);
+  if (write_more) write_more(writer, plugin);
+  writer.end();
 }
 
 void print_catalog_json(const plugin::Catalog& catalog) {
@@ -180,11 +187,46 @@ plugin::Plugin read_folder(const Flags& flags) {
   return std::move(*plugin);
 }
 
+// ---- walls
+
+std::string kernel_version() {
+  utsname name{};
+  ::uname(&name);
+  return name.release;
+}
+
+// What this machine has.
+void print_walls_here() {
+  const plugin::KernelWalls here = plugin::walls_here();
+  std::printf("walls on this machine (Linux %s):\n", printable(kernel_version()).c_str());
+  const auto line = [](const char* label, bool there, const std::string& what) {
+    std::printf("  %-10s %s\n", label, there ? what.c_str() : "none");
+  };
+  line("files", here.landlock_abi > 0, fmt::format("Landlock, ABI {}", here.landlock_abi));
+  line("processes", here.namespaces, "namespaces of its own");
+  line("calls", here.seccomp, "seccomp");
+  line("network", here.namespaces || here.seccomp, here.namespaces ? "a namespace of its own" : "seccomp");
+  const unsigned lacking = plugin::kWallsAlways & ~here.walls();
+  if (lacking != 0)
+    std::printf("  sandbox = \"strict\" would start nothing: it lacks %s\n", plugin::names_of_walls(lacking).c_str());
+}
+
+void write_walls(json::Writer& writer, const plugin::Plugin& plugin) {
+  const plugin::KernelWalls here = plugin::walls_here();
+  writer.key("asks").object().key("reads").array();
+  for (const std::string& path : plugin.reads) writer.value(path);
+  writer.end().field("writes", plugin.writes).field("network", plugin.no_network ? "none" : "any").end();
+  writer.key("walls").object().field("landlockAbi", here.landlock_abi).field("namespaces", here.namespaces);
+  writer.field("seccomp", here.seccomp).end();
+}
+
 void check(const Flags& flags) {
   const plugin::Plugin plugin = read_folder(flags);
-  json::Writer writer;
-  write_plugin(writer, plugin);
-  if (flags.json) return print_json(writer.take());
+  if (flags.json) {
+    json::Writer writer;
+    write_plugin(writer, plugin, write_walls);
+    return print_json(writer.take());
+  }
   std::printf("%s is right: agents can call it as local__%s\n", plugin.name.c_str(), plugin.name.c_str());
   const auto line = [](const char* label, const std::string& value) {
     std::printf("  %-10s %s\n", label, printable(value).c_str());
@@ -194,6 +236,11 @@ void check(const Flags& flags) {
   line("schedule", plugin.takes_schedule ? "yes: callers may say when to report" : "no");
   line("mode", plugin.persistent ? "persistent" : "oneshot");
   if (!plugin.environment.empty()) line(".env", fmt::format("{} variables", plugin.environment.size()));
+  line("reads",
+       fmt::format("its folder, the system{}{}", plugin.reads.empty() ? "" : ", ", fmt::join(plugin.reads, ", ")));
+  line("writes", fmt::format("its output folder{}{}", plugin.writes.empty() ? "" : ", ", plugin.writes));
+  line("network", plugin.no_network ? "none" : "any");
+  print_walls_here();
 }
 
 // ---- try
@@ -225,12 +272,14 @@ Task<void> perform(plugin::ProcessHost& host, Clock& clock, plugin::Job job, boo
   co_await host.stop(deadline);
 }
 
-plugin::Outcome run(plugin::Job job, bool json) {
+plugin::Outcome run(plugin::Job job, const Flags& flags) {
   asio::io_context context(1);
   RealClock clock(context);
-  plugin::ProcessHost host(context, clock);
+  plugin::HostOptions options;
+  options.sandbox = *plugin::sandbox_of(flags.sandbox);
+  plugin::ProcessHost host(context, clock, std::move(options));
   plugin::Outcome outcome;
-  asio::co_spawn(context, perform(host, clock, std::move(job), json, outcome), [&](std::exception_ptr failed) {
+  asio::co_spawn(context, perform(host, clock, std::move(job), flags.json, outcome), [&](std::exception_ptr failed) {
     clock.stop();
     if (failed) std::rethrow_exception(failed);
   });
@@ -279,7 +328,7 @@ void try_it(const Flags& flags) {
   context.object().field("runId", "try").field("stepIndex", 0).field("idempotencyKey", "try-0");
   context.field("timeoutMs", plugin.timeout.count()).field("outputDir", job.output_dir);
   job.context = context.end().take();
-  const plugin::Outcome outcome = run(std::move(job), flags.json);
+  const plugin::Outcome outcome = run(std::move(job), flags);
   print_outcome(outcome, flags.json);
   std::error_code ignored;
   if (!fs::is_empty(output.path, ignored))
@@ -320,6 +369,8 @@ void add_plugin(CLI::App& app) {
   part = add_part(*command, "try", "Run a plugin once, as a server would", flags, try_it);
   part->add_option("folder", flags->folder, "Its folder")->required()->type_name("DIR");
   part->add_option("--args", flags->arguments, "A JSON object, such as '{\"name\":\"Ada\"}' [{}]")->type_name("JSON");
+  part->add_option("--sandbox", flags->sandbox, "strict, usual or off [usual]")
+      ->check(CLI::IsMember({"strict", "usual", "off"}));
   part->footer("Progress goes to stderr, the result to stdout. Ends with 1 if the plugin failed.");
 }
 
