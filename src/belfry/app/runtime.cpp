@@ -157,7 +157,7 @@ struct Runtime::Parts {
   net::SocketClient client;
   std::optional<store::FolderLock> lock;
   std::optional<store::Store> store;
-  std::optional<FileWatch> files;
+  std::optional<FileWatch> file_watch;
   Timekeeper timekeeper;
   std::optional<bus::MessageBus> bus;
   std::optional<chat::Chats> chats;
@@ -236,8 +236,8 @@ Result<> Runtime::Parts::open_store() {
                 "acknowledged commits are missing, and that was accepted: what is left is served");
     auto reserve = std::make_unique<store::FileReserve>(options.data + "/reserve");
     store.emplace(context, std::move(connection), std::move(store_options), std::move(reserve));
-    files.emplace(clock, *store);
-    timekeeper.add(*files);
+    file_watch.emplace(clock, *store);
+    timekeeper.add(*file_watch);
     bus.emplace(context, clock, random, *store, timekeeper,
                 bus::BusOptions{.retention = options.config.retention, .attempts_max = options.config.attempts_max});
     chats.emplace(context, clock, random, *store, *bus, timekeeper);

@@ -72,8 +72,8 @@ TEST_F(AmountTest, WhatHasNoNameCountsAndLinksDoNot) {
 TEST(Refusal, AWallIsNamedWhereAPluginSaysWhatItWasRefused) {
   const Plugin plugin{.name = "p", .folder = "/plugins/p", .reads = {"/srv/data"}, .no_network = false};
   const auto said = [&](std::string_view words) { return refusal_of_walls(words, plugin); };
-  EXPECT_TRUE(said("PermissionError: [Errno 13] Permission denied: '/home/ann/list'")
-                  .contains("refused /home/ann/list: it may read"));
+  EXPECT_TRUE(said("PermissionError: [Errno 13] Permission denied: '/srv/ann/list'")
+                  .contains("refused /srv/ann/list: it may read"));
   EXPECT_TRUE(said("/usr/bin/cat: /srv/other/x: Permission denied").contains("refused /srv/other/x:"));
   EXPECT_TRUE(said("OSError: [Errno 30] Read-only file system: '/plugins/p/cache'").contains("\"writes\""));
   const auto traceback =
