@@ -15,8 +15,8 @@ class Runtime {
  public:
   struct Options {
     Config config;
-    std::string data;   // the directory; created if need be
-    std::string token;  // empty: none
+    std::string data;          // the directory; created if need be
+    std::string token;         // empty: none
     bool accept_loss = false;  // serve what is left of data of which acknowledged commits are missing
     std::optional<llm::ClientOptions> model;
     std::function<void()> flush_log;
