@@ -430,6 +430,110 @@ class Times(Case):
         self.assertEqual(self.server.call("GET", "/v1/mailboxes/worker")["delayed"], 1)
 
 
+class Names(Case):
+    # G19
+    def test_nobody_else_speaks_under_the_name_of_belfry(self):
+        session = self.server.call("POST", "/v1/sessions", {"user": "user", "agent": "worker"}, 201)["sessionId"]
+        call = {"arguments": {"to": "worker", "payload": 1}, "context": {"agentId": "belfry"}}
+        doors = (("POST", "/v1/messages", {"to": "worker", "from": "belfry", "payload": {"type": "run_ended"}}),
+                 ("POST", "/v1/messages", {"to": ["worker"], "from": "belfry", "payload": 1}),
+                 ("POST", "/v1/tools/send_message:call", call),
+                 ("POST", "/v1/tools/ask:call", call),
+                 ("POST", "/v1/runs", {"plan": [{"tool": "current_time"}], "context": {"agentId": "belfry"}}),
+                 ("POST", f"/v1/sessions/{session}/messages", {"from": "belfry", "text": "hello"}),
+                 ("PUT", f"/v1/sessions/{session}/draft", {"from": "belfry", "draftId": "d", "text": "hello"}),
+                 ("POST", f"/v1/sessions/{session}/drafts", {"from": "belfry", "draftId": "d", "text": "hello"}))
+        refused = 0
+        for method, path, body in doors:
+            answer = self.server.request(method, path, body)
+            if answer.status in (404, 405):
+                continue  # one of the last two is the route of drafts
+            self.refusal(answer, 400, "invalid_argument")
+            self.assertIn("the name that Belfry itself speaks under", answer.text)
+            refused += 1
+        self.assertGreaterEqual(refused, 7)
+        lines = self.server.request("POST", "/v1/messages:batch", b'{"to":"worker","from":"belfry","payload":1}\n{"to":"worker","payload":2}\n',
+                                    {"Content-Type": "application/x-ndjson"}).text.splitlines()
+        self.assertIn("the name that Belfry itself speaks under", lines[0])
+        self.assertIn("messageId", lines[1])
+        self.assertEqual(self.counts()[0], 1)
+        self.assertEqual(self.server.request("GET", "/v1/messages?from=belfry").status, 200)
+
+
+class Secrets(Case):
+    KEY = "sk-canary-0123456789"
+
+    def start(self, *flags, **options):
+        options.setdefault("environment", {"OPENAI_API_KEY": self.KEY})
+        return super().start(*flags, **options)
+
+    # G24
+    def test_the_models_key_is_not_in_the_environment_that_the_kernel_shows(self):
+        with open(f"/proc/{self.server.process.pid}/environ", "rb") as environ:
+            shown = environ.read()
+        self.assertNotIn(self.KEY.encode(), shown)
+        self.assertIn(b"OPENAI_API_KEY=", shown, "this is the right place to look")
+
+    # G24: what other processes of the same user may read in /proc belongs to root from then on.
+    def test_the_memory_of_the_server_is_nobodys_to_read(self):
+        self.assertEqual(self.server.end(), 0)
+        command = [BELFRY, "serve", "--listen", "127.0.0.1:0", "--data", str(self.data)]
+        user = {}
+        if os.geteuid() == 0:
+            os.chmod(self.folder.name, 0o755)
+            for path in (self.data, *self.data.rglob("*")):
+                os.chown(path, 65534, 65534)
+            user = {"user": 65534, "group": 65534, "extra_groups": []}
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **user)
+        try:
+            self.assertIn("ready", server.stdout.readline())
+            for name in ("environ", "mem", "maps"):
+                done = subprocess.run(["/bin/sh", "-c", f"exec 3</proc/{server.pid}/{name}"], capture_output=True, text=True, **user)
+                self.assertIn("Permission denied", done.stderr, name)
+        finally:
+            server.terminate()
+            self.assertEqual(server.wait(PATIENCE), 0)
+            server.stdout.close()
+
+    # G24
+    def test_a_key_file_that_others_can_read_is_named(self):
+        self.assertEqual(self.server.end(), 0)
+        key = Path(self.folder.name) / "key"
+        key.write_text(self.KEY + "\n")
+        key.chmod(0o644)
+        environment = {"BELFRY_LLM_API_KEY_FILE": str(key), "BELFRY_LLM_BASE_URL": "http://127.0.0.1:9/v1", "BELFRY_LLM_MODEL": "m"}
+        server = self.start(environment=environment)
+        self.assertEqual(server.wait_for_log("server.key_exposed")["file"], str(key))
+        self.assertEqual(server.end(), 0)
+        key.chmod(0o622)
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("BELFRY_")}
+        done = subprocess.run([BELFRY, "serve", "--listen", "127.0.0.1:0", "--data", str(self.data)], capture_output=True, text=True,
+                              env={**clean, **environment}, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("anybody can write to the key file", done.stderr)
+
+
+class Steps(Case):
+    # G5: past that date it was always due, and the server did nothing else.
+    def test_the_timer_that_waits_for_clock_steps_has_no_date(self):
+        self.assertEqual(self.server.end(), 0)
+        trace = Path(self.folder.name) / "trace"
+        server = subprocess.Popen(["strace", "-f", "-e", "trace=timerfd_settime", "-o", str(trace), BELFRY, "serve", "--listen",
+                                   "127.0.0.1:0", "--data", str(self.data)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  text=True)
+        try:
+            self.assertIn("ready", server.stdout.readline())
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(PATIENCE)
+            server.stdout.close()
+        armed = [int(line.split("it_value={tv_sec=")[1].split(",")[0]) for line in trace.read_text().splitlines()
+                 if "TFD_TIMER_CANCEL_ON_SET" in line and "it_value" in line]
+        self.assertTrue(armed, trace.read_text())
+        settable_until = 2232 - 1970  # years: the kernel takes no later time for its clock
+        self.assertTrue(all(seconds > settable_until * 366 * 86_400 for seconds in armed), armed)
+
+
 class Batches(Case):
     def batch(self, body, headers=None):
         return self.server.request("POST", "/v1/messages:batch", body,

@@ -158,14 +158,9 @@ std::vector<std::string> Answer::texts(std::string_view name) const {
 }
 
 void print_json(const std::string& body) {
-  std::fwrite(body.data(), 1, body.size(), stdout);
-  if (!body.ends_with('\n')) std::fputc('\n', stdout);
-}
-
-std::string printable(std::string_view text) {
-  std::string out;
-  for (const char c : text) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
-  return out;
+  const std::string shown = escaped_for_terminal(body);
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
+  if (!shown.ends_with('\n')) std::fputc('\n', stdout);
 }
 
 std::string readable(Millis duration) {

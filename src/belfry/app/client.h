@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "belfry/app/terminal.h"
 #include "belfry/base/json.h"
 #include "belfry/base/time.h"
 
@@ -70,8 +71,6 @@ class Answer {
 // `{"a":…}`: prints what the server said, with the line's end it leaves out.
 void print_json(const std::string& body);
 
-// Text that came from somewhere, safe on a terminal.
-std::string printable(std::string_view text);
 // 250 ms, 3.2 s, 4 min 10 s, 2 h 5 min, 3 d 4 h
 std::string readable(Millis duration);
 // 2026-03-01 09:30:00.250Z (in 5 min), for people

@@ -253,6 +253,10 @@ const Setting kSettings[] = {
        config.llm.api_key_env = value;
        return {};
      }},
+    {"llm", "api_key_file",
+     [](Config& config, const std::string& value) -> Result<> {
+       return not_empty(config.llm.api_key_file, value, "a file that holds the key");
+     }},
     {"llm", "ca_file",
      [](Config& config, const std::string& value) -> Result<> {
        return not_empty(config.llm.ca_file, value, "a file with certificates");

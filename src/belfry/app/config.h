@@ -28,10 +28,11 @@ enum class LogForm { automatic, json, terminal };
 
 // The language model, as its section [llm] says it.
 struct ModelConfig {
-  std::string base_url;     // https://api.openai.com/v1; empty: there is no model
-  std::string model;        // its name at that server
-  std::string api_key_env;  // the variable that holds the key; empty: OPENAI_API_KEY, if that is set
-  std::string ca_file;      // certificates that are trusted instead of the system's
+  std::string base_url;      // https://api.openai.com/v1; empty: there is no model
+  std::string model;         // its name at that server
+  std::string api_key_env;   // the variable that holds the key; empty: OPENAI_API_KEY, if that is set
+  std::string api_key_file;  // the file that holds it instead
+  std::string ca_file;       // certificates that are trusted instead of the system's
   Millis connect_timeout{10'000};
   Millis first_byte_timeout{60'000};
   Millis silence_timeout{60'000};

@@ -1,9 +1,15 @@
 #include "belfry/app/model.h"
 
+#include <sys/stat.h>
+
 #include <cstdlib>
+#include <fstream>
 #include <map>
+#include <string_view>
 
 #include <gtest/gtest.h>
+
+#include "tests/support/scratch_folder.h"
 
 namespace belfry::app {
 namespace {
@@ -37,6 +43,43 @@ TEST(ModelKey, ThatAHeaderCannotCarryIsRefusedWithoutShowingIt) {
     EXPECT_EQ(read.error().detail.find("sk"), std::string::npos);
     EXPECT_EQ(read.error().detail.find("kk"), std::string::npos);
   }
+}
+
+// G24
+TEST(ModelKey, StandsInAFileInstead) {
+  const testing::ScratchFolder folder;
+  const std::string path = folder.path() / "key";
+  const auto read = [&](const std::string& content, const std::string& variable = {}) {
+    std::ofstream(path) << content;
+    ::chmod(path.c_str(), 0600);
+    ModelConfig config;
+    config.api_key_file = path;
+    config.api_key_env = variable;
+    return read_model_key(config, [](const char*) { return "sk-env"; });
+  };
+  EXPECT_EQ(read("sk-file\n")->reveal(), "sk-file");
+  EXPECT_EQ(read("sk-file\r\nmore")->reveal(), "sk-file");
+  EXPECT_TRUE(read("").error().detail.contains("no key"));
+  EXPECT_TRUE(read("sk file").error().detail.contains("character"));
+  EXPECT_FALSE(read("sk file").error().detail.contains("sk file"));
+  EXPECT_TRUE(read(std::string(4'097, 'k')).error().detail.contains("longer"));
+  EXPECT_TRUE(read("sk-file", "MINE").error().detail.contains("one of them"));
+  ASSERT_EQ(::chmod(path.c_str(), 0622), 0);
+  ModelConfig config;
+  config.api_key_file = path;
+  EXPECT_TRUE(read_model_key(config, [](const char*) { return ""; }).error().detail.contains("anybody can write"));
+}
+
+// G24
+TEST(ModelKey, IsOverwrittenWhereItStood) {
+  static char variable[] = "BELFRY_TEST_MODEL_KEY=sk-canary";
+  ASSERT_EQ(::putenv(variable), 0);  // NOLINT(concurrency-mt-unsafe)
+  ModelConfig config;
+  config.api_key_env = "BELFRY_TEST_MODEL_KEY";
+
+  EXPECT_EQ(take_model_key(config)->reveal(), "sk-canary");
+
+  EXPECT_EQ(std::string_view(variable, sizeof variable).find("canary"), std::string_view::npos);
 }
 
 TEST(ModelKey, IsNotInTheEnvironmentAnyMore) {

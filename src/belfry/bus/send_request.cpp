@@ -52,6 +52,16 @@ Result<> read_schedule(const json::Fields& fields, std::optional<TimeText>& into
   return {};
 }
 
+Result<> check_speaker(std::string_view field, std::string_view name) {
+  static constexpr std::string_view kBelfry = "belfry";
+  if (name.empty()) return {};
+  if (name == kBelfry)
+    return fail(
+        Errc::invalid_argument,
+        fmt::format("{} is \"belfry\", the name that Belfry itself speaks under: take that of whoever speaks", field));
+  return check_id(field, name);
+}
+
 Result<SendRequest> read_send(const json::Fields& fields) {
   SendRequest request;
   BELFRY_CHECK(read_recipients(fields, request));
@@ -60,6 +70,7 @@ Result<SendRequest> read_send(const json::Fields& fields) {
   Outgoing& message = request.message;
   message.payload = payload->raw;
   BELFRY_CHECK(fields.text("from", message.from));
+  BELFRY_CHECK(check_speaker("from", message.from));
   BELFRY_CHECK(fields.text("taskId", message.task_id));
   BELFRY_CHECK(fields.text("sessionId", message.session_id));
   BELFRY_CHECK(fields.instant("deliverAt", message.deliver_at));

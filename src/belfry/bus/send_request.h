@@ -20,6 +20,9 @@ struct SendRequest {
   std::vector<std::string> warnings;
 };
 
+// A name under which somebody speaks, where it is given: an id, and not the one under which Belfry itself does.
+Result<> check_speaker(std::string_view field, std::string_view name);
+
 // Reads what the fields know of: to, payload, from, taskId, sessionId, delayMs, deliverAt, schedule, expiresAt,
 // quickReplies, key.
 Result<SendRequest> read_send(const json::Fields& fields);

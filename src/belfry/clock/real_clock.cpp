@@ -96,8 +96,8 @@ void RealClock::wait_for_timer() {
 }
 
 void RealClock::wait_for_step() {
-  // Armed for a time that never comes; setting the wall clock cancels it, and that is the news.
-  static constexpr Nanos kNever = std::chrono::seconds{4'102'444'800};
+  // Armed for a time that no clock can be set to; setting the wall clock cancels it, and that is the news.
+  static constexpr Nanos kNever = Nanos::max();
   set_timer(step_.native_handle(), TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, kNever);
   step_.async_wait(asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code error) {
     if (error) return;

@@ -7,6 +7,7 @@
 #include "belfry/base/fields.h"
 #include "belfry/base/utf8.h"
 #include "belfry/bus/quick_replies.h"
+#include "belfry/bus/send_request.h"
 #include "belfry/server/http_message.h"
 #include "belfry/server/query.h"
 
@@ -121,6 +122,7 @@ Result<chat::Post> read_post(std::string_view body) {
   chat::Post post;
   BELFRY_CHECK(fields.text("text", post.text));
   BELFRY_CHECK(fields.text("from", post.from));
+  BELFRY_CHECK(bus::check_speaker("from", post.from));
   BELFRY_CHECK(fields.text("inReplyTo", post.in_reply_to));
   BELFRY_CHECK(fields.text("key", post.key));
   BELFRY_TRY(post.quick_reply_index, read_quick_reply_index(fields));
@@ -164,6 +166,7 @@ Result<chat::Draft> read_draft(std::string_view body) {
   chat::Draft draft;
   bool done = false;
   BELFRY_CHECK(fields.text("from", draft.from));
+  BELFRY_CHECK(bus::check_speaker("from", draft.from));
   BELFRY_CHECK(fields.text("draftId", draft.id));
   BELFRY_CHECK(fields.text("text", draft.text));
   BELFRY_CHECK(fields.flag("done", done));

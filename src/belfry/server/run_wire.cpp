@@ -9,6 +9,7 @@
 #include "belfry/base/fields.h"
 #include "belfry/base/utf8.h"
 #include "belfry/bus/recipients.h"
+#include "belfry/bus/send_request.h"
 #include "belfry/run/run_json.h"
 #include "belfry/server/http_message.h"
 #include "belfry/server/query.h"
@@ -28,7 +29,7 @@ Result<> read_context(const Fields& fields, run::NewRun& wanted) {
   BELFRY_CHECK(inner.text("taskId", wanted.task));
   BELFRY_CHECK(inner.text("timezone", wanted.timezone));
   BELFRY_CHECK(inner.text("replyTo", wanted.reply_to));
-  if (!wanted.agent.empty()) BELFRY_CHECK(bus::check_id("agentId", wanted.agent));
+  BELFRY_CHECK(bus::check_speaker("agentId", wanted.agent));
   if (!wanted.session.empty()) BELFRY_CHECK(bus::check_id("sessionId", wanted.session));
   if (wanted.task.size() > kTaskIdBytesMax)
     return fail(Errc::invalid_argument, fmt::format("taskId is longer than {} bytes", kTaskIdBytesMax));

@@ -1,6 +1,7 @@
 #include "belfry/server/tool_wire.h"
 
 #include "belfry/base/fields.h"
+#include "belfry/bus/send_request.h"
 #include "belfry/server/http_message.h"
 #include "belfry/server/query.h"
 
@@ -42,6 +43,7 @@ Result<tool::CallRequest> read_call(std::string_view body) {
   if (!context) return request;
   BELFRY_TRY(const Fields inner, Fields::read("context", context->raw, {"agentId", "sessionId", "taskId", "callId"}));
   BELFRY_CHECK(inner.text("agentId", request.context.agent_id));
+  BELFRY_CHECK(bus::check_speaker("agentId", request.context.agent_id));
   BELFRY_CHECK(inner.text("sessionId", request.context.session_id));
   BELFRY_CHECK(inner.text("taskId", request.context.task_id));
   BELFRY_CHECK(inner.text("callId", request.context.call_id));

@@ -88,7 +88,7 @@ void show(IdFlags& flags) {
   if (info.number("attempts") > 0) std::printf("  attempts %lld\n", static_cast<long long>(info.number("attempts")));
   if (info.has("reason")) std::printf("  reason %s\n", printable(info.text("reason")).c_str());
   if (info.has("taskId")) std::printf("  task %s\n", printable(info.text("taskId")).c_str());
-  if (info.has("payload")) std::printf("  %s\n", info.raw("payload").c_str());
+  if (info.has("payload")) std::printf("  %s\n", printable(info.raw("payload")).c_str());
 }
 
 void print_done(const IdFlags& flags, const std::string& answer, const char* what) {

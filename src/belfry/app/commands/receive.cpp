@@ -71,7 +71,7 @@ void print_message(const Answer& message, bool acked, WallTime now) {
   if (message.flag("forced")) about += fmt::format("  forced (meant for {})", message.text("deliverAt"));
   if (message.has("taskId")) about += fmt::format("  task {}", printable(message.text("taskId")));
   if (!acked) about += fmt::format("\n  lease {}", message.text("lease"));
-  std::printf("%s\n  %s\n", about.c_str(), message.raw("payload").c_str());
+  std::printf("%s\n  %s\n", about.c_str(), printable(message.raw("payload")).c_str());
 }
 
 void receive(Flags& flags) {

@@ -1,3 +1,4 @@
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,6 +96,14 @@ void print_ready(const std::string& url, bool json) {
   std::clearerr(stdout);  // a server whose stdout nobody reads serves all the same
 }
 
+// What this process knows (the token, the model's key, what people say) is nobody's to read in /proc or in a dump of its
+// memory, also not for other processes of the same user. LeakSanitizer reads it, where it is built in.
+void hide_memory() {
+#if !__has_feature(address_sanitizer)
+  ::prctl(PR_SET_DUMPABLE, 0);
+#endif
+}
+
 void serve(const Flags& flags) {
   const Config config = read_config(flags);
   auto key = take_model_key(config.llm);
@@ -106,7 +115,12 @@ void serve(const Flags& flags) {
   std::string token = read_token(config.token_file);
   ::umask(077);  // what is in the messages is nobody else's business
 
+  hide_memory();
+
   log::Writer log(log_options(config));
+  if (!config.llm.api_key_file.empty() && exposure_of(config.llm.api_key_file) != Exposure::none)
+    log::warn("server.key_exposed", "other users of this machine can read the file with the model's key; chmod 600 it",
+              {{"file", config.llm.api_key_file}});
   if (!config.token_file.empty() && exposure_of(config.token_file) != Exposure::none)
     log::warn("server.token_exposed", "other users of this machine can read the token file; chmod 600 it",
               {{"file", config.token_file}});
