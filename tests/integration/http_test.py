@@ -441,17 +441,11 @@ class Names(Case):
                  ("POST", "/v1/tools/ask:call", call),
                  ("POST", "/v1/runs", {"plan": [{"tool": "current_time"}], "context": {"agentId": "belfry"}}),
                  ("POST", f"/v1/sessions/{session}/messages", {"from": "belfry", "text": "hello"}),
-                 ("PUT", f"/v1/sessions/{session}/draft", {"from": "belfry", "draftId": "d", "text": "hello"}),
                  ("POST", f"/v1/sessions/{session}/drafts", {"from": "belfry", "draftId": "d", "text": "hello"}))
-        refused = 0
         for method, path, body in doors:
             answer = self.server.request(method, path, body)
-            if answer.status in (404, 405):
-                continue  # one of the last two is the route of drafts
             self.refusal(answer, 400, "invalid_argument")
             self.assertIn("the name that Belfry itself speaks under", answer.text)
-            refused += 1
-        self.assertGreaterEqual(refused, 7)
         lines = self.server.request("POST", "/v1/messages:batch", b'{"to":"worker","from":"belfry","payload":1}\n{"to":"worker","payload":2}\n',
                                     {"Content-Type": "application/x-ndjson"}).text.splitlines()
         self.assertIn("the name that Belfry itself speaks under", lines[0])
