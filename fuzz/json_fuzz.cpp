@@ -74,6 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   peer::parse_options options;
   options.max_depth = 1'000;
   const peer::value theirs = peer::parse(text, refused, {}, options);
+  if (refused == peer::error::exponent_overflow) return 0;  // a number like any other to JSON, and to us
   BELFRY_ASSERT(ours.has_value() == !refused);
   if (ours) compare(*ours, theirs);
   return 0;

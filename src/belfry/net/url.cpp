@@ -24,6 +24,12 @@ bool is_host(std::string_view host) {
   return !host.empty() && host.find_first_of(" \t\r\n/\\?#@\"<>") == std::string_view::npos;
 }
 
+Result<int> parse_port_to_call(std::string_view text, std::string_view whole) {
+  BELFRY_TRY(const int port, parse_port(text, whole));
+  if (port == 0) return fail(Errc::invalid_argument, fmt::format("\"{}\": nobody answers at port 0", whole));
+  return port;
+}
+
 // The host in front, and what follows it: nothing, or a colon and a port.
 Result<std::pair<std::string_view, std::string_view>> split_host(std::string_view text) {
   std::string_view host;
@@ -75,7 +81,7 @@ Result<Url> parse_url(std::string_view text) {
   if (!parts.second.empty()) {
     if (!parts.second.starts_with(':'))
       return fail(Errc::invalid_argument, fmt::format("\"{}\" is not a URL like http://127.0.0.1:7171", text));
-    BELFRY_TRY(url.server.port, parse_port(parts.second.substr(1), text));
+    BELFRY_TRY(url.server.port, parse_port_to_call(parts.second.substr(1), text));
   }
   if (slash != std::string_view::npos) url.path = rest.substr(slash);
   if (url.path.find_first_of("?# ") != std::string::npos)
@@ -105,9 +111,7 @@ Result<WebUrl> parse_web_url(std::string_view text) {
   if (!parts.second.empty()) {
     if (!parts.second.starts_with(':'))
       return fail(Errc::invalid_argument, fmt::format("\"{}\" is not a URL like https://example.org/path", text));
-    BELFRY_TRY(url.server.port, parse_port(parts.second.substr(1), text));
-    if (url.server.port == 0)
-      return fail(Errc::invalid_argument, fmt::format("\"{}\": nobody answers at port 0", text));
+    BELFRY_TRY(url.server.port, parse_port_to_call(parts.second.substr(1), text));
   }
   url.target = rest.substr(end);
   if (!url.target.starts_with('/')) url.target.insert(0, "/");

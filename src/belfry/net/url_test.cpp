@@ -37,8 +37,8 @@ TEST(Url, ReadsUrls) {
     EXPECT_EQ(url->server.text(), line.server);
     EXPECT_EQ(url->path, line.path);
   }
-  for (const char* wrong :
-       {"", "localhost:7171", "ftp://x", "http://", "http:///x", "http://a:b", "http://a/?q", "http://u@h/"})
+  for (const char* wrong : {"http://x:0", "", "localhost:7171", "ftp://x", "http://", "http:///x", "http://a:b",
+                            "http://a/?q", "http://u@h/"})
     EXPECT_FALSE(parse_url(wrong)) << wrong;
   EXPECT_EQ(parse_url("https://x").error().code, Errc::unsupported);
 }
