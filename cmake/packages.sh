@@ -10,7 +10,7 @@ build_packages=(
   python3 curl
 )
 test_packages=(
-  libgtest-dev librapidcheck-dev clang-tidy-19 clang-format-19 strace openssl chromium fonts-noto-cjk systemd
+  libgtest-dev librapidcheck-dev clang-tidy-19 clang-format-19 strace openssl chromium fonts-noto-cjk systemd binutils
   libtest-json-schema-acceptance-perl
 )
 
