@@ -54,8 +54,7 @@ class DataCase(Case):
         return done.stderr
 
     def files(self):
-        return {name: open(os.path.join(self.data, name), "rb").read()
-                for name in ("belfry.db", "belfry.db-wal", "belfry.db-witness")}
+        return {name: (self.data / name).read_bytes() for name in ("belfry.db", "belfry.db-wal", "belfry.db-witness")}
 
 
 class TakenAway(DataCase):
@@ -204,7 +203,6 @@ class Harmed(DataCase):
         self.assertTrue(self.server.events("store.page_harmed"))
         received = self.server.call("POST", "/v1/mailboxes/other:receive", {})["messages"]
         self.assertEqual([one["payload"] for one in received], ["whole"])
-        self.assertEqual(self.server.end(), 0)
 
 
 class Limits(DataCase):

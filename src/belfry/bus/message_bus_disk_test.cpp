@@ -86,7 +86,7 @@ void live_through(World& w) {
 TEST(MessageBusDisk, WhicheverWriteAFullDiskRefusesIsMadeUpForWhenThereIsRoom) {
   for (const bool little : {true, false}) {
     bool struck = true;
-    for (int n = 1; struck && n <= 400 && !HasFailure(); ++n) {
+    for (int n = 1; struck && n <= 1'200 && !HasFailure(); ++n) {
       World w(memory(little));
       fill(w);
       w.disk().fail_at(Operation::write, n, DiskError::no_space, Lasting::for_good);

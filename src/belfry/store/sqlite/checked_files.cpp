@@ -29,9 +29,12 @@ std::uint64_t vouched(std::uint32_t digest, std::int64_t page) {
 }
 
 LogWalk walk_file(sqlite3_file* file, const std::optional<LogPlace>& wanted) {
-  const auto read = [file](std::int64_t at, std::size_t bytes) {
-    std::string found(bytes, '\0');
-    const int code = file->pMethods->xRead(file, found.data(), static_cast<int>(bytes), at);
+  sqlite3_int64 size = 0;
+  if (file->pMethods->xFileSize(file, &size) != SQLITE_OK) return {};
+  const auto read = [file, size](std::int64_t at, std::size_t most) {
+    std::string found(static_cast<std::size_t>(std::clamp<std::int64_t>(size - at, 0, static_cast<std::int64_t>(most))),
+                      '\0');
+    const int code = file->pMethods->xRead(file, found.data(), static_cast<int>(found.size()), at);
     return code == SQLITE_OK ? found : std::string();
   };
   return sqlite::walk_log(read, wanted);
@@ -208,8 +211,11 @@ CheckedFiles::Opened CheckedFiles::open_beside(const char* ending, int access) {
   return code == SQLITE_OK ? std::move(file) : nullptr;
 }
 
-bool CheckedFiles::open_witness(bool create) {
-  beside_ = open_beside("-witness", create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
+bool CheckedFiles::open_witness(Access access) {
+  const int flags = access == Access::read    ? SQLITE_OPEN_READONLY
+                    : access == Access::write ? SQLITE_OPEN_READWRITE
+                                              : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  beside_ = open_beside("-witness", flags);
   return beside_ != nullptr;
 }
 

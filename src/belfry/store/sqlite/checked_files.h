@@ -33,8 +33,10 @@ class CheckedFiles {
   const char* name() const { return vfs_.zName; }
   bool has_log() const;
 
-  // The file beside the database. False if there is none and none can be made.
-  bool open_witness(bool create);
+  // The file beside the database. False if there is none, and for `make`, which wants a database to be there, if none can
+  // be made.
+  enum class Access { read, write, make };
+  bool open_witness(Access access);
   std::optional<Witness> read_witness();
   // Without a sync. A note that cannot be written only lags.
   void write_witness(const Witness& witness);

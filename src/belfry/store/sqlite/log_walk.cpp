@@ -45,6 +45,34 @@ struct Sum {
   }
 };
 
+// One frame after the other, some of them read at once.
+class Frames {
+ public:
+  Frames(const ReadAt& read, std::size_t frame_bytes) : read_(read), frame_bytes_(frame_bytes) {}
+
+  // Nothing at the end of the file.
+  std::string_view next() {
+    if (used_ + frame_bytes_ > block_.size()) {
+      block_ = read_(at_, kAtOnce * frame_bytes_);
+      used_ = 0;
+      if (block_.size() < frame_bytes_) return {};
+    }
+    const std::string_view frame = std::string_view(block_).substr(used_, frame_bytes_);
+    used_ += frame_bytes_;
+    at_ += static_cast<std::int64_t>(frame_bytes_);
+    return frame;
+  }
+
+ private:
+  static constexpr std::size_t kAtOnce = 32;
+
+  const ReadAt& read_;
+  std::size_t frame_bytes_;
+  std::int64_t at_ = kLogHeaderBytes;  // of the next frame
+  std::string block_;
+  std::size_t used_ = 0;
+};
+
 bool is_page_size(std::size_t bytes) { return bytes >= 512 && bytes <= kPageBytesMax && std::has_single_bit(bytes); }
 
 }  // namespace
@@ -66,12 +94,12 @@ LogWalk walk_log(const ReadAt& read, const std::optional<LogPlace>& wanted) {
   const std::size_t frame_bytes = kFrameHeaderBytes + page_bytes;
   std::vector<std::uint32_t> pending;  // pages of a commit that has not ended yet
   std::int64_t frames = 0;
-  for (std::int64_t at = kLogHeaderBytes;; at += static_cast<std::int64_t>(frame_bytes)) {
-    const std::string frame = read(at, frame_bytes);
-    if (frame.size() < frame_bytes || word(frame, 0) == 0 || raw(frame, kFrameSaltsAt) != raw(header, kSaltsAt))
-      return walk;
-    sum.add(std::string_view(frame).substr(0, kFrameSaltsAt), big_end);
-    sum.add(std::string_view(frame).substr(kFrameHeaderBytes), big_end);
+  Frames ahead(read, frame_bytes);
+  while (true) {
+    const std::string_view frame = ahead.next();
+    if (frame.empty() || word(frame, 0) == 0 || raw(frame, kFrameSaltsAt) != raw(header, kSaltsAt)) return walk;
+    sum.add(frame.substr(0, kFrameSaltsAt), big_end);
+    sum.add(frame.substr(kFrameHeaderBytes), big_end);
     if (!sum.stands_at(frame, kFrameSumAt)) return walk;
     ++frames;
     pending.push_back(word(frame, 0));

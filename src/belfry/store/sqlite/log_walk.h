@@ -23,7 +23,7 @@ struct LogWalk {
   bool reaches = false;                     // the place that was watched for is among them
 };
 
-// Reads so many bytes at an offset; less than wanted at the end of the file.
+// Reads so many bytes at an offset; fewer at the end of the file.
 using ReadAt = std::function<std::string(std::int64_t at, std::size_t bytes)>;
 
 LogWalk walk_log(const ReadAt& read, const std::optional<LogPlace>& wanted);

@@ -166,8 +166,7 @@ class SqliteConnection final : public Connection {
         database_path_(options.path),
         log_path_(options.path + "-wal") {
     const bool writing = !options.read_only_check;
-    if (!files_.open_witness(writing) && writing)
-      log::warn("store.no_witness", "belfry.db-witness cannot be opened: a log that is harmed will not be noticed");
+    const bool has_witness = files_.open_witness(writing ? CheckedFiles::Access::write : CheckedFiles::Access::read);
     const auto witness = files_.read_witness();
     const bool log_is_stale = witness && files_.log_is_stale(*witness);
     if (log_is_stale && writing) drop_log();
@@ -185,6 +184,8 @@ class SqliteConnection final : public Connection {
       } else {
         configure();
       }
+      if (writing && !has_witness && !files_.open_witness(CheckedFiles::Access::make))
+        log::warn("store.no_witness", "belfry.db-witness cannot be made: a log that is harmed will not be noticed");
       compare(witness);
       if (!options.read_only_check) begin();
     } catch (...) {
