@@ -231,6 +231,15 @@ class Limits(DataCase):
         self.assertEqual(self.server.call("GET", "/v1/mailboxes/worker")["pending"], taken)
 
 
+    # G17
+    def test_a_start_that_such_a_limit_makes_impossible_says_so(self):
+        for limit in (4_096, 20_000, 100_000):
+            command = ["prlimit", f"--fsize={limit}", http_test.BELFRY, "serve", "--listen", "127.0.0.1:0", "--data", f"{self.data}-{limit}"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("the disk is full", done.stderr)
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1 and not sys.argv[1].startswith("-") and os.access(sys.argv[1], os.X_OK):
         http_test.BELFRY = os.path.abspath(sys.argv.pop(1))

@@ -532,8 +532,8 @@ bool Disk::set_aside(std::size_t bytes) {
 void Disk::give_back() { impl_->aside = 0; }
 
 std::optional<std::string> Disk::contents(const std::string& name) const {
-  const auto found = impl_->durable_names.find(name);
-  return found == impl_->durable_names.end() ? std::nullopt : std::optional(found->second->durable);
+  const auto found = impl_->seen_names.find(name);
+  return found == impl_->seen_names.end() ? std::nullopt : std::optional(found->second->seen);
 }
 
 void Disk::replace(const std::string& name, std::string contents) {

@@ -57,8 +57,8 @@ class Disk {
   bool set_aside(std::size_t bytes);
   void give_back();
 
-  // What the platter has of a file; nothing if there is no such file. And harm that comes from elsewhere: while nobody has it open,
-  // a file is put there as somebody left it, or taken away.
+  // What a reader finds in a file; nothing if there is no such file. And harm that comes from elsewhere: while nobody has it
+  // open, a file is put there as somebody left it, or taken away.
   std::optional<std::string> contents(const std::string& name) const;
   void replace(const std::string& name, std::string contents);
   void take_away(const std::string& name);

@@ -650,6 +650,7 @@ Runtime::~Runtime() = default;
 
 Result<> Runtime::open() {
   // From here on: a signal that comes while the data is opened stops the server as soon as it runs.
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on a file's size is a full disk
   parts_->signals.add(SIGINT);
   parts_->signals.add(SIGTERM);
   return parts_->open();
@@ -659,7 +660,6 @@ void Runtime::run() {
   Parts& parts = *parts_;
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on a file's size is a full disk
   parts.store->start();
   parts.bus->start();
   parts.chats->start();

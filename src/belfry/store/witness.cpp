@@ -86,6 +86,11 @@ bool describes(const Witness& witness, const Epoch& epoch) {
   return witness.data == epoch.data && (witness.base == epoch.nonce || witness.base == epoch.base);
 }
 
+bool is_moved_into(const Witness& witness, const std::optional<Epoch>& in_file) {
+  return witness.moved && in_file && in_file->data == witness.data && in_file->number == witness.epoch &&
+         in_file->nonce == witness.base;
+}
+
 std::optional<Loss> missing(const Witness& witness, const Recovered& recovered) {
   const auto loss = [&](bool other_data) {
     const std::int64_t commits = other_data ? witness.commits : witness.commits - recovered.commits;
@@ -97,7 +102,7 @@ std::optional<Loss> missing(const Witness& witness, const Recovered& recovered) 
   if (!recovered.epoch || recovered.epoch->data != witness.data) return loss(true);
   if (recovered.epoch->number > witness.epoch) return std::nullopt;
   if (recovered.epoch->number < witness.epoch) return loss(false);
-  if (witness.moved || recovered.reaches) return std::nullopt;
+  if (recovered.reaches) return std::nullopt;
   return loss(false);
 }
 

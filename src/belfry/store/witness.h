@@ -57,11 +57,14 @@ bool fits(const std::optional<Epoch>& in_file, const std::optional<Epoch>& with_
 // Whether the digests of pages beside a witness are those of the database file below a log that leads to this epoch.
 bool describes(const Witness& witness, const Epoch& epoch);
 
+// The very database file into which the witness saw the log moved to its end.
+bool is_moved_into(const Witness& witness, const std::optional<Epoch>& in_file);
+
 // What an opened database turned out to hold.
 struct Recovered {
   std::optional<Epoch> epoch;  // none: made by a Belfry that knew none, or new
   std::int64_t commits = 0;    // as Witness::commits
-  bool reaches = false;        // the log has the witness's last commit
+  bool reaches = false;        // the log has the witness's last commit, or the file had it before
 };
 
 // What a witness knows of that is not there.

@@ -102,6 +102,7 @@ struct CheckedFiles::Methods {
 
   static int sync(sqlite3_file* file, int flags) {
     if (&of(file) == owner(file).database_) {
+      // Before the database itself: when SQLite takes its pages for moved, their digests are there.
       const int code = owner(file).flush_digests();
       if (code != SQLITE_OK) return code;
     }
@@ -170,7 +171,10 @@ void CheckedFiles::Close::operator()(File* file) const {
 }
 
 CheckedFiles::CheckedFiles(const std::string& vfs, std::string path)
-    : system_(sqlite3_vfs_find(vfs.empty() ? nullptr : vfs.c_str())), path_(std::move(path)) {
+    : system_(sqlite3_vfs_find(vfs.empty() ? nullptr : vfs.c_str())),
+      path_(std::move(path)),
+      witness_path_(path_ + "-witness"),
+      log_path_(path_ + "-wal") {
   BELFRY_ASSERT(system_ != nullptr && system_->iVersion >= 2);
   static std::atomic<int> made{0};
   name_ = fmt::format("belfry-{}", ++made);
@@ -196,15 +200,16 @@ CheckedFiles::~CheckedFiles() {
   sqlite3_vfs_unregister(&vfs_);
 }
 
-bool CheckedFiles::has_log() const {
+bool CheckedFiles::exists(const std::string& path) const {
   int answer = 0;
-  const std::string log = path_ + "-wal";
-  return system_->xAccess(system_, log.c_str(), SQLITE_ACCESS_EXISTS, &answer) == SQLITE_OK && answer != 0;
+  return system_->xAccess(system_, path.c_str(), SQLITE_ACCESS_EXISTS, &answer) == SQLITE_OK && answer != 0;
 }
 
+bool CheckedFiles::has_database() const { return exists(path_); }
+bool CheckedFiles::has_log() const { return exists(log_path_); }
+
 // As a journal, so that it gets the permissions of the database, and its first sync is one of the folder, too.
-CheckedFiles::Opened CheckedFiles::open_beside(const char* ending, int access) {
-  const std::string path = path_ + ending;
+CheckedFiles::Opened CheckedFiles::open_beside(const std::string& path, int access) {
   Opened file(static_cast<File*>(::operator new(static_cast<std::size_t>(vfs_.szOsFile))));
   std::memset(static_cast<void*>(file.get()), 0, static_cast<std::size_t>(vfs_.szOsFile));
   const int code = Methods::open(&vfs_, path.c_str(), file.get(), access | SQLITE_OPEN_MAIN_JOURNAL, nullptr);
@@ -215,7 +220,7 @@ bool CheckedFiles::open_witness(Access access) {
   const int flags = access == Access::read    ? SQLITE_OPEN_READONLY
                     : access == Access::write ? SQLITE_OPEN_READWRITE
                                               : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  beside_ = open_beside("-witness", flags);
+  beside_ = open_beside(witness_path_, flags);
   return beside_ != nullptr;
 }
 
@@ -241,18 +246,22 @@ void CheckedFiles::sync_witness() {
     throw Fault(FaultKind::io, "the file beside the database could not be synced");
 }
 
-bool CheckedFiles::log_is_stale(const Witness& witness) {
-  const Opened file = witness.moved ? open_beside("-wal", SQLITE_OPEN_READONLY) : nullptr;
-  if (!file) return false;
+CheckedFiles::MovedLog CheckedFiles::moved_log(const Witness& witness) {
+  const Opened file = witness.moved ? open_beside(log_path_, SQLITE_OPEN_READONLY) : nullptr;
+  if (!file) return MovedLog::none;
   const LogWalk walk = walk_file(file->real(), witness.last);
-  return walk.last.salts == witness.last.salts && walk.commits > 0 && !walk.reaches;
+  if (walk.last == witness.last) return MovedLog::whole;
+  return walk.last.salts == witness.last.salts && !walk.reaches ? MovedLog::harmed : MovedLog::none;
 }
 
-void CheckedFiles::drop_log() {
-  const Opened file = open_beside("-wal", SQLITE_OPEN_READWRITE);
-  const bool done = file && file->real()->pMethods->xTruncate(file->real(), 0) == SQLITE_OK &&
-                    file->real()->pMethods->xSync(file->real(), SQLITE_SYNC_NORMAL) == SQLITE_OK;
-  if (!done) throw Fault(FaultKind::io, "a harmed log could not be emptied");
+void CheckedFiles::empty_log() {
+  const Opened file = open_beside(log_path_, SQLITE_OPEN_READWRITE);
+  const std::string nothing(kLogHeaderBytes, '\0');
+  auto* const real = file ? file->real() : nullptr;
+  const bool done = real != nullptr &&
+                    real->pMethods->xWrite(real, nothing.data(), static_cast<int>(nothing.size()), 0) == SQLITE_OK &&
+                    real->pMethods->xSync(real, SQLITE_SYNC_NORMAL) == SQLITE_OK;
+  if (!done) throw Fault(FaultKind::io, "a log that is over could not be emptied");
 }
 
 LogWalk CheckedFiles::walk_log(const std::optional<LogPlace>& wanted) {
@@ -273,7 +282,7 @@ void CheckedFiles::check_pages(std::int64_t page_bytes) { page_bytes_ = page_byt
 
 void CheckedFiles::forget_digests() {
   unwritten_.clear();
-  if (beside_) beside_->real()->pMethods->xTruncate(beside_->real(), 0);
+  if (beside_) beside_->real()->pMethods->xTruncate(beside_->real(), kDigestsAt);
 }
 
 std::uint64_t CheckedFiles::digest_of(std::int64_t page, std::string_view bytes) const {
@@ -322,7 +331,7 @@ int CheckedFiles::flush_digests() {
     if (code != SQLITE_OK) return code;
   }
   unwritten_.clear();
-  return SQLITE_OK;
+  return beside_ ? beside_->real()->pMethods->xSync(beside_->real(), SQLITE_SYNC_NORMAL) : SQLITE_OK;
 }
 
 int CheckedFiles::cut_digests(std::int64_t pages) {

@@ -31,6 +31,7 @@ class CheckedFiles {
   CheckedFiles& operator=(const CheckedFiles&) = delete;
 
   const char* name() const { return vfs_.zName; }
+  bool has_database() const;
   bool has_log() const;
 
   // The file beside the database. False if there is none, and for `make`, which wants a database to be there, if none can
@@ -43,9 +44,12 @@ class CheckedFiles {
   // Throws Fault: what lies behind the log's new beginning must not be older than it.
   void sync_witness();
 
-  // The log was moved into the database to its end, and then harmed: its beginning would hide what is newer there.
-  bool log_is_stale(const Witness& witness);
-  void drop_log();
+  // Nothing in the log is newer than what the witness saw moved into the database. If it is whole, it is over; if it was
+  // harmed, its beginning would hide what is newer in the database.
+  enum class MovedLog { none, whole, harmed };
+  MovedLog moved_log(const Witness& witness);
+  // From here on it holds nothing; the file keeps its size.
+  void empty_log();
 
   LogWalk walk_log(const std::optional<LogPlace>& wanted);
   // Where the commit stands that has just been made, as so many frames are in the log.
@@ -54,6 +58,8 @@ class CheckedFiles {
   // From here on pages are checked as they are read, and get a digest when they are written.
   void check_pages(std::int64_t page_bytes);
   void forget_digests();
+  // They are not those of this database: none counts, and none is changed.
+  void ignore_digests() { beside_.reset(); }
   // Reads every page but those that stand in the log.
   PageReport examine_pages(const LogWalk& log);
   // The pages that were found harmed since they are checked; a bounded number of them.
@@ -67,7 +73,8 @@ class CheckedFiles {
   };
   using Opened = std::unique_ptr<File, Close>;
 
-  Opened open_beside(const char* ending, int access);
+  Opened open_beside(const std::string& path, int access);
+  bool exists(const std::string& path) const;
 
   std::uint64_t digest_of(std::int64_t page, std::string_view bytes) const;
   std::uint64_t stored_digest(std::int64_t page);
@@ -79,6 +86,8 @@ class CheckedFiles {
 
   sqlite3_vfs* system_;  // whom we stand in front of
   std::string path_;
+  std::string witness_path_;  // SQLite keeps the addresses of names
+  std::string log_path_;
   std::string name_;
   sqlite3_vfs vfs_{};
   File* database_ = nullptr;  // as SQLite has them open

@@ -289,6 +289,119 @@ TEST_F(HarmTest, YesterdaysFilesBesideTodaysWitnessAreALoss) {
   EXPECT_EQ(count(), 30);
 }
 
+// G22: with the log of a life that had been moved before, recovery would lay old pages over new ones.
+TEST_F(HarmTest, WhatIsLostAfterACleanStopIsWhatCameAfterIt) {
+  open();
+  write(40);
+  stop();
+  open();
+  write(10);
+  kill();
+  const Files whole = files();
+  const std::size_t end = whole.at(kLog).size();
+  int lossy = 0;
+  for (std::size_t at = 100; at < end; at += 1'500) {
+    store_.reset();
+    put(whole);
+    harm(kLog, at);
+    if (opening().empty()) {
+      EXPECT_EQ(count(), 50) << at;
+      continue;
+    }
+    ++lossy;
+    open(/*accept_loss=*/true);
+    EXPECT_GE(count(), 40) << at;
+    EXPECT_EQ((*store_)->connection_before_start().integrity_problem(), "") << at;
+    kill();
+  }
+  EXPECT_GT(lossy, 5);
+}
+
+// G22: the log that was put back had never been moved into the database that was put back with it.
+TEST_F(HarmTest, ALogOfABackupIsNotEmptiedByTodaysWitness) {
+  open();
+  write(40);
+  kill();
+  const Files backup = files();
+  open();
+  write(10);
+  stop();
+  disk_.replace(kDatabase, backup.at(kDatabase));
+  disk_.replace(kLog, backup.at(kLog));
+
+  EXPECT_TRUE(opening().contains("missing"));
+  EXPECT_EQ(contents(kLog), backup.at(kLog));
+  disk_.take_away(kWitness);
+  EXPECT_EQ(opening(), "");
+  EXPECT_EQ(count(), 40);
+}
+
+// G22
+TEST_F(HarmTest, FilesOfNeighbouringDaysAreToldApart) {
+  checkpoint_pages_ = 20;
+  std::vector<Files> days;  // each as it lay there after a clean stop, with one checkpoint more
+  for (int day = 0; day < 4; ++day) {
+    open();
+    write(3);
+    stop();
+    days.push_back(files());
+  }
+  open();
+  write(3);
+  kill();
+  days.push_back(files());
+  for (std::size_t of_file = 0; of_file < days.size(); ++of_file) {
+    for (std::size_t of_log = 0; of_log < days.size(); ++of_log) {
+      for (std::size_t of_witness = 0; of_witness <= days.size(); ++of_witness) {
+        store_.reset();
+        disk_.replace(kDatabase, days[of_file].at(kDatabase));
+        disk_.replace(kLog, days[of_log].at(kLog));
+        disk_.take_away(kWitness);
+        if (of_witness < days.size()) disk_.replace(kWitness, days[of_witness].at(kWitness));
+        if (!opening().empty()) {
+          EXPECT_FALSE(of_file == of_log && of_file == of_witness) << of_file;
+          continue;
+        }
+        // What can be read is that of one day, whole; and not less than the witness knows of.
+        const std::int64_t found = count();
+        EXPECT_EQ(found % 3, 0) << of_file << of_log << of_witness;
+        const std::size_t in_file = std::min(of_file, days.size() - 2);  // the last day's lines are in its log
+        const std::size_t known = of_witness < days.size() ? of_witness : 0;
+        EXPECT_GE(found, static_cast<std::int64_t>(3 * (std::max(in_file, known) + 1)))
+            << of_file << of_log << of_witness;
+        EXPECT_EQ((*store_)->connection_before_start().integrity_problem(), "") << of_file << of_log << of_witness;
+      }
+    }
+  }
+}
+
+// G22: what a power cut leaves of a page that was being moved is in the log still.
+TEST_F(HarmTest, APageThatWasTornWhileItWasMovedIsNoAlarm) {
+  open();
+  write(10);
+  stop();
+  open();
+  write(10);
+  kill();
+  const Files before = files();
+  ASSERT_EQ(opening(), "");
+  stop();
+  const std::string after = contents(kDatabase);
+  for (std::size_t page = 0; page < after.size(); page += 4096) {
+    for (std::size_t cut = 512; cut < 4096; cut += 512) {
+      store_.reset();
+      put(before);
+      std::string torn = before.at(kDatabase);
+      torn.resize(std::max(torn.size(), page + 4096));
+      torn.replace(page, cut, after, page, cut);
+      disk_.replace(kDatabase, torn);
+      ASSERT_EQ(opening(), "") << page << " " << cut;
+      ASSERT_EQ(count(), 20) << page << " " << cut;
+      kill();
+    }
+  }
+}
+
 // G22
 TEST_F(HarmTest, ANewDatabaseInTheOldOnesPlaceIsNoticed) {
   open();

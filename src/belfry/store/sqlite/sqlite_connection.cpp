@@ -20,9 +20,10 @@ namespace {
 const Migration kMigrations[] = {
     {1,
      "CREATE TABLE epoch(id INTEGER PRIMARY KEY CHECK(id = 1), data INTEGER NOT NULL, number INTEGER NOT NULL,"
-     " nonce INTEGER NOT NULL, base INTEGER NOT NULL, commits INTEGER NOT NULL);"
-     "INSERT INTO epoch VALUES(1, random(), 1, random(), 0, 0)"},
+     " nonce INTEGER NOT NULL, base INTEGER NOT NULL, commits INTEGER NOT NULL, sum INTEGER NOT NULL)"},
 };
+
+constexpr const char* kNothingIsLost = "nothing is lost: start without --accept-loss";
 
 // Beyond what was noted last: commits that no note has seen may have given out more.
 constexpr std::int64_t kGivenOutMargin = 1 << 24;
@@ -112,16 +113,26 @@ std::string immutable_name(const std::string& path) {
   return name + "?immutable=1";
 }
 
+// A page that is being moved may have half of a row: read by itself, it must not be taken for one.
+std::int64_t sum_of(const Epoch& epoch) {
+  const std::int64_t fields[] = {epoch.data, epoch.number, epoch.nonce, epoch.base, epoch.commits};
+  return static_cast<std::int64_t>(checksum_of({reinterpret_cast<const char*>(fields), sizeof fields}, 1));
+}
+
+// Throws Fault if there is none that makes sense, though there is the table.
 std::optional<Epoch> read_epoch(sqlite3* db) {
   SqliteStatement table(db, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'epoch'");
   if (!table.step()) return std::nullopt;
-  SqliteStatement row(db, "SELECT data, number, nonce, base, commits FROM epoch");
-  if (!row.step()) return std::nullopt;
-  return Epoch{.data = row.integer(0),
-               .number = row.integer(1),
-               .nonce = row.integer(2),
-               .base = row.integer(3),
-               .commits = row.integer(4)};
+  SqliteStatement row(db, "SELECT data, number, nonce, base, commits, sum FROM epoch");
+  if (!row.step()) return std::nullopt;  // a first start was cut
+  const Epoch epoch{.data = row.integer(0),
+                    .number = row.integer(1),
+                    .nonce = row.integer(2),
+                    .base = row.integer(3),
+                    .commits = row.integer(4)};
+  if (row.integer(5) != sum_of(epoch))
+    throw Fault(FaultKind::corrupt, "the table \"epoch\" holds what Belfry did not write");
+  return epoch;
 }
 
 // The epoch that the database file has by itself, without its log.
@@ -168,9 +179,9 @@ class SqliteConnection final : public Connection {
     const bool writing = !options.read_only_check;
     const bool has_witness = files_.open_witness(writing ? CheckedFiles::Access::write : CheckedFiles::Access::read);
     const auto witness = files_.read_witness();
-    const bool log_is_stale = witness && files_.log_is_stale(*witness);
-    if (log_is_stale && writing) drop_log();
-    const bool alone = !writing && (log_is_stale || (options.vfs.empty() && !has_log(options.path)));
+    const bool log_is_over = witness && end_moved_log(*witness);
+    const bool alone = !writing && (log_is_over || (options.vfs.empty() && !has_log(options.path)));
+    if (options.accept_loss && !files_.has_database() && !witness) throw NotOurs(kNothingIsLost);
     const int access = alone                     ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
                        : options.read_only_check ? SQLITE_OPEN_READWRITE
                                                  : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
@@ -214,8 +225,8 @@ class SqliteConnection final : public Connection {
     int moved = 0;
     const int code = sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved);
     if (code != SQLITE_OK) raise(db_, code, "checkpoint");
-    log_pages_ = 0;
     if (moved == in_log && in_log > 0) note_moved(in_log);
+    log_pages_ = 0;
     return in_log;
   }
 
@@ -318,20 +329,37 @@ class SqliteConnection final : public Connection {
     const LogWalk log = files_.walk_log(witness ? std::optional(witness->last) : std::nullopt);
     log_is_empty_ = log.commits == 0;
     commits_ = (epoch_ ? epoch_->commits : 0) + log.commits;
-    if (witness) note_witness(*witness, log.reaches);
+    if (witness) note_witness(*witness, log.reaches || is_moved_into(*witness, in_file.epoch));
     if (writing && loss_ && !options_.accept_loss) throw LostCommits(*loss_);
-    if (writing && !loss_ && options_.accept_loss) throw NotOurs("nothing is lost: start without --accept-loss");
+    if (writing && !loss_ && options_.accept_loss) throw NotOurs(kNothingIsLost);
+    if (writing && loss_) check_what_is_left();
 
     const bool digests_fit = witness && epoch_ && !loss_ && describes(*witness, *epoch_);
     if (!digests_fit && writing) files_.forget_digests();
-    if (!digests_fit && !writing) return;
+    if (!digests_fit && !writing) files_.ignore_digests();
     files_.check_pages(page_size());
     execute("PRAGMA shrink_memory");  // what has been read so far was not checked
   }
 
-  void drop_log() {
-    log::warn("store.log_dropped", "the log was harmed, but all of it is in the database already: it is begun anew");
-    files_.drop_log();
+  // Each start after a log was moved begins a new life of it, so a life of the log and a state of the database file are one to
+  // one. True if the database file alone is all there is. Only where it is the very file that the witness saw.
+  bool end_moved_log(const Witness& witness) {
+    const auto log = files_.moved_log(witness);
+    if (log == CheckedFiles::MovedLog::none) return false;
+    if (!is_moved_into(witness, epoch_in_file(options_).epoch)) return false;
+    if (options_.read_only_check) return true;
+    if (options_.accept_loss) throw NotOurs(kNothingIsLost);
+    if (log == CheckedFiles::MovedLog::harmed)
+      log::warn("store.log_dropped", "the log was harmed, but all of it is in the database already: it begins anew");
+    files_.empty_log();
+    return true;
+  }
+
+  // A log that ends too early over a database file into which more of it was moved: pages of two times.
+  void check_what_is_left() {
+    if (const std::string problem = integrity_problem(); !problem.empty())
+      throw NotOurs(
+          "what is left of the data does not fit together, and cannot be served. Put the files of a backup back");
   }
 
   void note_witness(const Witness& witness, bool reached) {
@@ -349,13 +377,22 @@ class SqliteConnection final : public Connection {
   void begin() {
     const bool had_epoch = epoch_.has_value();
     migrate(*this, "store", std::begin(kMigrations), std::end(kMigrations));
-    if (!had_epoch) epoch_ = read_epoch(db_);
+    if (!had_epoch) make_epoch();
     // What is left goes into the database file, so that the digests and the next witness begin with it.
     if (loss_) checkpoint();
     // A log without a commit: the next one begins a new life of it.
     if (had_epoch && (log_is_empty_ || loss_)) begin_epoch();
     database_ = identity_of(database_path_);
     log_ = identity_of(log_path_);
+  }
+
+  void make_epoch() {
+    auto drawn = query("SELECT random(), random()");
+    BELFRY_ASSERT(drawn.next());
+    const Epoch first{.data = drawn.integer(0), .number = 1, .nonce = drawn.integer(1)};
+    run("INSERT INTO epoch VALUES(1, ?1, ?2, ?3, ?4, ?5, ?6)", first.data, first.number, first.nonce, first.base,
+        first.commits, sum_of(first));
+    epoch_ = first;
   }
 
   void begin_epoch() {
@@ -366,15 +403,15 @@ class SqliteConnection final : public Connection {
   }
 
   void write_epoch() {
+    auto drawn = query("SELECT random()");
+    BELFRY_ASSERT(drawn.next());
     next_epoch_ = {.data = epoch_->data,
                    .number = std::max(epoch_->number, last_epoch_) + 1,
-                   .nonce = 0,
+                   .nonce = drawn.integer(0),
                    .base = epoch_->nonce,
                    .commits = commits_};
-    run("UPDATE epoch SET number = ?1, base = nonce, nonce = random(), commits = ?2", next_epoch_.number, commits_);
-    auto rows = query("SELECT nonce FROM epoch");
-    BELFRY_ASSERT(rows.next());
-    next_epoch_.nonce = rows.integer(0);
+    run("UPDATE epoch SET number = ?1, nonce = ?2, base = ?3, commits = ?4, sum = ?5", next_epoch_.number,
+        next_epoch_.nonce, next_epoch_.base, next_epoch_.commits, sum_of(next_epoch_));
   }
 
   // A commit is durable, and nobody has been told yet.
