@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "belfry/bus/message_tables.h"
+#include "belfry/store/fault_words.h"
 
 namespace belfry::bus {
 namespace {
@@ -220,7 +221,7 @@ std::vector<std::string> MessageTables::conservation_problems(Connection& connec
     state = load(connection);
   } catch (const store::Fault& fault) {
     if (fault.kind() != store::FaultKind::corrupt) throw;
-    problems.emplace_back(fault.what());
+    problems.push_back(store::in_plain_words(fault));
   }
   for (const RecipientRow& row : state.recipients) {
     const Sums& sum = sums[row.number];

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "belfry/base/assert.h"
+#include "belfry/store/fault_words.h"
 
 namespace belfry::bus {
 namespace {
@@ -225,7 +226,7 @@ BusState MessageTables::load(Connection& connection) {
   BusState state;
   {
     auto rows = connection.query("SELECT last_sequence, ahead_ms, clean_stop FROM bus");
-    if (!rows.next()) throw store::Fault(store::FaultKind::corrupt, "the table \"bus\" is empty");
+    if (!rows.next()) throw store::NotAsWritten("the table \"bus\" is empty");
     // After a loss, what is here is not all that was given out.
     state.last_sequence = std::max(rows.integer(0), connection.given_out());
     state.ahead_ms = rows.integer(1);

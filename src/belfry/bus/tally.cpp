@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "belfry/store/fault_words.h"
+
 namespace belfry::bus {
 namespace {
 
@@ -80,7 +82,7 @@ SumsByRecipient Tally::read(Connection& connection) {
   auto rows = connection.query("SELECT changes FROM tally");
   while (rows.next()) {
     if (!add_from_text(rows.text(0), sums))
-      throw store::Fault(store::FaultKind::corrupt, "the table \"tally\" holds what Belfry did not write");
+      throw store::NotAsWritten("the table \"tally\" holds what Belfry did not write");
   }
   return sums;
 }

@@ -20,7 +20,9 @@ std::string in_plain_words(const Loss& loss) {
 }
 
 std::string in_plain_words(const Fault& fault) {
-  if (dynamic_cast<const NotOurs*>(&fault) || dynamic_cast<const LostCommits*>(&fault)) return fault.what();
+  if (dynamic_cast<const NotOurs*>(&fault) || dynamic_cast<const LostCommits*>(&fault) ||
+      dynamic_cast<const NotAsWritten*>(&fault))
+    return fault.what();
   switch (fault.kind()) {
     case FaultKind::full: return "the disk is full";
     case FaultKind::in_use: return "another program is using it";

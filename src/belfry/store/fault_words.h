@@ -13,6 +13,12 @@ class NotOurs final : public Fault {
   explicit NotOurs(std::string what) : Fault(FaultKind::other, std::move(what)) {}
 };
 
+// A part of the data that is not what Belfry writes, by its name. what() is for people already.
+class NotAsWritten final : public Fault {
+ public:
+  explicit NotAsWritten(std::string what) : Fault(FaultKind::corrupt, std::move(what)) {}
+};
+
 std::string in_plain_words(const Loss& loss);
 
 // What other faults say is made for the log: it quotes statements.

@@ -130,8 +130,7 @@ std::optional<Epoch> read_epoch(sqlite3* db) {
                     .nonce = row.integer(2),
                     .base = row.integer(3),
                     .commits = row.integer(4)};
-  if (row.integer(5) != sum_of(epoch))
-    throw Fault(FaultKind::corrupt, "the table \"epoch\" holds what Belfry did not write");
+  if (row.integer(5) != sum_of(epoch)) throw NotAsWritten("the table \"epoch\" holds what Belfry did not write");
   return epoch;
 }
 
