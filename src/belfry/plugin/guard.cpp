@@ -264,7 +264,7 @@ class Guard {
     if (!room_.files->open()) lacks_ |= kFilesWall;
     const bool has_calls = seccomp_here();
     if (!has_calls) lacks_ |= kCallsWall;
-    if (has_calls) room_.calls = call_filter({});
+    if (has_calls) room_.calls = call_filter({.no_machine = order_.no_network});
     room_.identity = own_identity();
     if (order_.sandbox == Sandbox::strict && lacks_ != 0) return;
     room_.namespaces = true;
@@ -273,7 +273,8 @@ class Guard {
     lacks_ |= kProcessesWall;
     // What the namespaces would have kept out.
     if (has_calls)
-      room_.calls = call_filter({.no_network = order_.no_network, .no_truncate = room_.files->abi() < kTruncateAbi});
+      room_.calls = call_filter(
+          {.no_network = order_.no_network, .no_truncate = room_.files->abi() < kTruncateAbi, .no_others = true});
     if (!has_calls && order_.no_network) lacks_ |= kNetworkWall;
   }
 

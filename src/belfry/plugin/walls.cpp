@@ -180,6 +180,10 @@ constexpr long kDenied[] = {
     SYS_setdomainname,
     SYS_open_by_handle_at,
     SYS_fanotify_init,
+    // Memory that belongs to no process, and without a namespace outlives them all.
+    SYS_shmget,
+    SYS_msgget,
+    SYS_semget,
 #if defined(__x86_64__)
     SYS_iopl,
     SYS_ioperm,
@@ -188,6 +192,9 @@ constexpr long kDenied[] = {
 };
 constexpr std::uint32_t kNewNamespaces =
     0x10000000 | 0x20000000 | 0x00020000 | 0x08000000 | 0x40000000 | 0x04000000 | 0x02000000 | 0x00000080;
+constexpr std::uint32_t kOwnersRights = S_ISUID | S_ISGID;  // whoever starts such a file is somebody else
+constexpr long kFchmodat2 = 452;
+constexpr std::uint32_t kVsock = 40;
 constexpr long kClone3 = 435;
 constexpr long kOpenat2 = 437;
 constexpr std::uint32_t kX32 = 0x40000000;
@@ -222,11 +229,11 @@ class Filter {
     load(offsetof(seccomp_data, nr));
   }
   // Denied unless an argument has this value.
-  void deny_unless(long call, int argument, std::uint32_t value) {
+  void deny_unless(long call, int argument, std::uint32_t value, std::uint32_t how = kRefused) {
     add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, 4);
     load_argument(argument);
     add(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0);
-    add(BPF_RET | BPF_K, refuse(EACCES));
+    add(BPF_RET | BPF_K, how);
     load(offsetof(seccomp_data, nr));
   }
   // Denied if an argument, as far as the mask goes, has this value.
@@ -256,6 +263,43 @@ class Filter {
 
   std::vector<sock_filter> steps_;
 };
+
+void deny_owners_rights(Filter& filter) {
+  filter.deny_bits(SYS_fchmod, 1, kOwnersRights);
+  filter.deny_bits(SYS_fchmodat, 2, kOwnersRights);
+  filter.deny_bits(kFchmodat2, 2, kOwnersRights);
+  filter.deny_bits(SYS_openat, 3, kOwnersRights);
+  filter.deny_bits(SYS_mkdirat, 2, kOwnersRights);
+  filter.deny_bits(SYS_mknodat, 2, kOwnersRights);
+#if defined(__x86_64__)
+  filter.deny_bits(SYS_chmod, 1, kOwnersRights);
+  filter.deny_bits(SYS_open, 2, kOwnersRights);
+  filter.deny_bits(SYS_creat, 1, kOwnersRights);
+  filter.deny_bits(SYS_mkdir, 1, kOwnersRights);
+  filter.deny_bits(SYS_mknod, 1, kOwnersRights);
+#endif
+}
+
+// The mode that is none of reading, writing and both asks Landlock for no right at all.
+void deny_truncating(Filter& filter) {
+  filter.deny(SYS_truncate);
+  filter.deny(kOpenat2, refuse(ENOSYS));
+  filter.deny_masked(SYS_openat, 2, O_TRUNC | O_ACCMODE, O_TRUNC | O_RDONLY);
+  filter.deny_masked(SYS_openat, 2, O_ACCMODE, O_ACCMODE);
+#if defined(__x86_64__)
+  filter.deny_masked(SYS_open, 1, O_TRUNC | O_ACCMODE, O_TRUNC | O_RDONLY);
+  filter.deny_masked(SYS_open, 1, O_ACCMODE, O_ACCMODE);
+#endif
+}
+
+// 0 is the process itself.
+void deny_reaching_others(Filter& filter) {
+  for (const long call : {SYS_prlimit64, SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
+                          SYS_sched_setattr, SYS_migrate_pages, SYS_move_pages})
+    filter.deny_unless(call, 0, 0);
+  filter.deny_unless(SYS_setpriority, 1, 0);
+  filter.deny_unless(SYS_ioprio_set, 1, 0);
+}
 
 // ---- namespaces
 
@@ -367,15 +411,11 @@ std::vector<sock_filter> call_filter(const CallWall& wall) {
   filter.deny(kClone3, refuse(ENOSYS));  // its flags cannot be seen from here; the C library takes the older one then
   filter.deny_bits(SYS_clone, 0, kNewNamespaces & ~0x80u);  // that bit is the new time namespace of clone3 only
   filter.deny_bits(SYS_unshare, 0, kNewNamespaces);
-  if (wall.no_network) filter.deny_unless(SYS_socket, 0, AF_UNIX);
-  if (wall.no_truncate) {
-    filter.deny(SYS_truncate);
-    filter.deny(kOpenat2, refuse(ENOSYS));
-    filter.deny_masked(SYS_openat, 2, O_TRUNC | O_ACCMODE, O_TRUNC | O_RDONLY);
-#if defined(__x86_64__)
-    filter.deny_masked(SYS_open, 1, O_TRUNC | O_ACCMODE, O_TRUNC | O_RDONLY);
-#endif
-  }
+  deny_owners_rights(filter);
+  if (wall.no_machine) filter.deny_masked(SYS_socket, 0, ~0u, kVsock);
+  if (wall.no_network) filter.deny_unless(SYS_socket, 0, AF_UNIX, refuse(EACCES));
+  if (wall.no_truncate) deny_truncating(filter);
+  if (wall.no_others) deny_reaching_others(filter);
   return filter.finish();
 }
 

@@ -61,7 +61,9 @@ class Landlock {
 
 struct CallWall {
   bool no_network = false;   // sockets of any other kind than unix
+  bool no_machine = false;   // sockets to the machine that this one runs in, which no namespace keeps out
   bool no_truncate = false;  // by path: for Landlock before ABI 3, which knows nothing of it
+  bool no_others = false;    // limits and places of other processes, where no namespace hides them
 };
 std::vector<sock_filter> call_filter(const CallWall& wall);
 // For good. Only system calls.
