@@ -255,12 +255,17 @@ void Store::acknowledge_too_soon(Group sends, Group changes) {
       }
     }
     for (GroupHook* hook : hooks_) hook->before_commit(*connection_, Room::enough);
-    connection_->prepare_commit();
     finish(std::move(finished));
+    finished.clear();
+    connection_->prepare_commit();
     connection_->run("COMMIT");
     for (GroupHook* hook : hooks_) hook->after_group(true);
   } catch (const Fault& fault) {
     break_down(fault.what());
+    for (auto* group : {&sends, &changes})
+      for (auto& work : *group)
+        if (work) finished.push_back({std::move(work), fail(Errc::storage_failed, fault.what())});
+    finish(std::move(finished));
   }
 }
 
