@@ -18,6 +18,8 @@
 #include <boost/asio/as_tuple.hpp>
 #include <fmt/format.h>
 
+#include "belfry/base/descriptor.h"
+
 namespace belfry::plugin {
 namespace {
 
@@ -30,26 +32,6 @@ constexpr std::size_t kErrorsKept = 4u << 10;
 constexpr int kAbove = 16;
 // No pipe holds more unless root made it so. Somebody who still writes when the guard is gone could go on for ever.
 constexpr std::size_t kRestMax = 4u << 20;
-
-// A descriptor that is closed unless somebody takes it.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_ = -1;
-};
 
 struct Pipe {
   Descriptor read;
@@ -66,12 +48,12 @@ bool open_pipe(Pipe& pipe) {
 // A file in memory that nobody else can see.
 Descriptor file_with(const std::string& text) {
   Descriptor file(::memfd_create("belfry-order", MFD_CLOEXEC));
-  for (std::size_t written = 0; file.get() >= 0 && written < text.size();) {
-    const auto count = ::write(file.get(), text.data() + written, text.size() - written);
+  for (std::size_t written = 0; file.number() >= 0 && written < text.size();) {
+    const auto count = ::write(file.number(), text.data() + written, text.size() - written);
     if (count < 0) return {};
     written += static_cast<std::size_t>(count);
   }
-  if (file.get() >= 0) ::lseek(file.get(), 0, SEEK_SET);
+  if (file.number() >= 0) ::lseek(file.number(), 0, SEEK_SET);
   return file;
 }
 
@@ -122,20 +104,20 @@ Result<> Process::start(const std::string& guard, const std::string& name, const
   for (Pipe* const pipe : {&input, &output, &errors, &control, &status})
     if (!open_pipe(*pipe)) return refused(errno);
   const Descriptor order_file = file_with(encode(order));
-  if (order_file.get() < 0) return refused(errno);
+  if (order_file.number() < 0) return refused(errno);
   std::array<Descriptor, 6> moved;
   std::array<int, 6> numbers{};
-  const int theirs[] = {input.read.get(),   output.write.get(), errors.write.get(),
-                        control.read.get(), status.write.get(), order_file.get()};
+  const int theirs[] = {input.read.number(),   output.write.number(), errors.write.number(),
+                        control.read.number(), status.write.number(), order_file.number()};
   for (std::size_t i = 0; i < moved.size(); ++i) {
     moved[i] = Descriptor(::fcntl(theirs[i], F_DUPFD_CLOEXEC, kAbove));
-    if (moved[i].get() < 0) return refused(errno);
-    numbers[i] = moved[i].get();
+    if (moved[i].number() < 0) return refused(errno);
+    numbers[i] = moved[i].number();
   }
   if (const int failed = spawn_guard(guard, name, numbers, guard_); failed != 0) return refused(failed);
   // It is ours and not waited for, so its number cannot be another's yet.
   Descriptor ended(static_cast<int>(::syscall(SYS_pidfd_open, guard_, 0)));
-  if (ended.get() < 0) {
+  if (ended.number() < 0) {
     const int why = errno;
     ::kill(guard_, SIGKILL);
     ::waitpid(guard_, nullptr, 0);

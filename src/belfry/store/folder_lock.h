@@ -3,7 +3,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
+#include "belfry/base/descriptor.h"
 #include "belfry/base/result.h"
 
 namespace belfry::store {
@@ -13,14 +15,10 @@ class FolderLock {
   // Refuses where somebody else has it (data_in_use), and where the file system knows no locks.
   static Result<FolderLock> take(const std::string& folder);
 
-  FolderLock(FolderLock&& other) noexcept;
-  FolderLock& operator=(FolderLock&& other) noexcept;
-  ~FolderLock();
-
  private:
-  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
+  explicit FolderLock(Descriptor folder) : folder_(std::move(folder)) {}
 
-  int descriptor_ = -1;
+  Descriptor folder_;
 };
 
 }  // namespace belfry::store
